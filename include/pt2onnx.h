@@ -1,0 +1,137 @@
+/* pt2onnx: saved PyTorch programs to ONNX, with any number of dynamic inputs.
+ *
+ * A conversion is one model on one thread:
+ *
+ *     p2o_conversion *c = p2o_new(NULL);
+ *     if (p2o_read_file(c, "net.pt2") == P2O_OK && p2o_set_input(c, "x:batch,seq,10") == P2O_OK &&
+ *         p2o_convert(c) == P2O_OK && p2o_write_file(c, "net.onnx") == P2O_OK)
+ *         ...
+ *     for (size_t i = 0; i < p2o_diag_count(c); i++)
+ *         puts(p2o_diag_at(c, i)->text);
+ *     p2o_free(c);
+ *
+ * The library keeps no global state, prints nothing and never exits.  Pointers it returns belong to the
+ * handle.  Structs that the caller fills begin with their size and only grow at the end. */
+#ifndef PT2ONNX_H
+#define PT2ONNX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define P2O_API __attribute__((visibility("default")))
+#else
+#define P2O_API
+#endif
+
+typedef struct p2o_conversion p2o_conversion;
+
+typedef enum p2o_status {
+    P2O_OK = 0,
+    P2O_ERR_MISUSE = -1,            /* arguments, or calls out of order */
+    P2O_ERR_INPUT = -2,             /* a bad input file */
+    P2O_ERR_UNSUPPORTED = -3,
+    P2O_ERR_DYNAMIC = -4,           /* an axis cannot be dynamic as asked */
+    P2O_ERR_VERIFY = -5,            /* numbers or shapes differ */
+    P2O_ERR_IO = -6,
+    P2O_ERR_NOMEM = -7,
+    P2O_ERR_CANCELLED = -8
+} p2o_status;
+
+typedef enum p2o_severity { P2O_NOTE, P2O_WARNING, P2O_ERROR } p2o_severity;
+
+typedef struct p2o_diagnostic {
+    size_t       size;
+    p2o_severity severity;
+    const char  *kind;              /* stable: "shape-mismatch", "no-operator" ... */
+    const char  *message;           /* what, on one line */
+    const char  *advice;            /* what to do; NULL: none */
+    const char  *file, *function, *module;      /* where in the user's source; each may be NULL */
+    uint32_t     line;
+    const char  *text;              /* all of it, as the command prints it */
+} p2o_diagnostic;
+
+typedef enum p2o_external {
+    P2O_EXTERNAL_AUTO,              /* one file up to 1.9 GB, else weights in <name>.onnx.data */
+    P2O_EXTERNAL_ALWAYS,
+    P2O_EXTERNAL_NEVER,
+    P2O_EXTERNAL_LINK               /* weights stay in the saved program, which the model points at */
+} p2o_external;
+
+typedef struct p2o_options {
+    size_t       size;              /* set by p2o_options_init */
+    void        *user;              /* passed to the callbacks */
+    void      *(*alloc)(void *user, void *p, size_t size);      /* realloc-shaped; 0 frees; NULL: libc */
+    void       (*on_diag)(void *user, const p2o_diagnostic *d);       /* as they arise; NULL: none */
+    void       (*on_line)(void *user, const char *line);        /* verify's lines; NULL: none */
+    int          opset;             /* 17 to 23 */
+    p2o_external external;
+    int          dump;              /* nonzero: keep each stage's text for p2o_dump */
+} p2o_options;
+
+P2O_API const char *p2o_version(void);
+
+P2O_API void            p2o_options_init(p2o_options *o, size_t size);  /* size = sizeof *o */
+P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL options: the defaults; NULL: no memory */
+P2O_API void            p2o_free(p2o_conversion *c);
+
+/* The saved program. */
+P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
+
+typedef struct p2o_reader {
+    size_t   size;
+    uint64_t nbytes;
+    int    (*read_at)(void *user, uint64_t offset, void *buf, size_t n);        /* 0: failed */
+    void    *user;
+} p2o_reader;
+P2O_API p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r);
+
+/* What is dynamic; between reading and converting. */
+P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);          /* "x:batch,seq,10" */
+P2O_API p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json);   /* {"x": {"0": "batch"}} */
+P2O_API p2o_status p2o_set_dim(p2o_conversion *c, const char *spec);            /* "seq=1..512", "seq=128" */
+P2O_API p2o_status p2o_set_input_names(p2o_conversion *c, const char *names);   /* "a,b" */
+P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
+
+P2O_API p2o_status p2o_convert(p2o_conversion *c);
+P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);
+/* In one piece, at most 2 GB; write returns 0 when it failed. */
+P2O_API p2o_status p2o_write(p2o_conversion *c, int (*write)(void *user, const void *p, size_t n), void *user);
+
+P2O_API size_t          p2o_diag_count(const p2o_conversion *c);
+P2O_API const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i);
+
+/* Texts for people.  NULL when there is none yet. */
+P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);     /* "program", "types", "graph", "opt" */
+P2O_API const char *p2o_summary(p2o_conversion *c);                     /* inputs and outputs after convert */
+P2O_API const char *p2o_ops_text(p2o_conversion *c);
+/* What a saved program or an ONNX file contains.  A handle of its own: not one that converts. */
+P2O_API p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text);
+
+/* Running models in ONNX Runtime, which is loaded when first needed. */
+typedef struct p2o_verify_options {
+    size_t             size;
+    const char *const *data;        /* .npz files with s<K>.in.<i> and s<K>.out.<j> */
+    size_t             ndata;
+    const char        *sizes;       /* "batch=1,2,7 seq=1,5"; NULL: none */
+    double             atol, rtol;  /* negative: by the output's type */
+} p2o_verify_options;
+P2O_API p2o_status p2o_verify(p2o_conversion *c, const char *model, const p2o_verify_options *o);
+
+typedef struct p2o_run_options {
+    size_t             size;
+    const char *const *sets;        /* "batch=7" */
+    size_t             nset;
+    const char        *data;        /* .npz with inputs; NULL: random */
+    const char        *save;        /* .npz for the outputs; NULL: none */
+} p2o_run_options;
+P2O_API p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o, const char **text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

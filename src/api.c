@@ -1,0 +1,577 @@
+/* The public API: owns the handle, runs the pipeline, turns diagnostics into p2o_diagnostic.
+ *
+ * Every entry that can allocate goes through `guarded`: memory exhaustion lands there, in the one
+ * setjmp of the program, and files are closed with the arena. */
+#include "pt2onnx.h"
+
+#include <setjmp.h>
+
+#include "aten/functional.h"
+#include "aten/infer.h"
+#include "aten/lower.h"
+#include "base/num.h"
+#include "dyn/declare.h"
+#include "format/json.h"
+#include "front/pt2.h"
+#include "front/sniff.h"
+#include "ir/program_text.h"
+#include "onnx/graph_text.h"
+#include "onnx/onnx_read.h"
+#include "onnx/onnx_write.h"
+#include "opt/opt.h"
+#include "report.h"
+#include "run/verify.h"
+
+#ifndef PT2ONNX_VERSION
+#define PT2ONNX_VERSION "0"
+#endif
+
+enum { OPSET_MIN = 17, OPSET_MAX = 23, OPSET_DEFAULT = 20 };
+
+typedef VEC(const char *) Texts;
+
+struct p2o_conversion {
+    p2o_options options;
+    Arena      *arena, *scratch;
+    Diags      *diags;
+    Dims       *dims;
+    Ops        *ops;
+    Program    *program;
+    Bindings   *bindings;
+    Graph      *graph;
+    Ort        *ort;
+    Texts       inputs, axes, ranges;           /* what the user declared, applied by p2o_convert */
+    const char **input_names, **output_names;
+    size_t      ninput_name, noutput_name;
+    const char *dump_program, *dump_types, *dump_graph, *dump_opt;
+    VEC(p2o_diagnostic) public_diags;
+    bool        out_of_memory;
+};
+
+typedef p2o_status Step(p2o_conversion *c, const void *arg);
+
+const char *p2o_version(void) { return PT2ONNX_VERSION; }
+
+void p2o_options_init(p2o_options *o, size_t size)
+{
+    memset(o, 0, size);
+    o->size = size;
+    o->opset = OPSET_DEFAULT;
+}
+
+static p2o_status public_status(Status s)
+{
+    static const p2o_status table[] = {
+        [ST_OK] = P2O_OK,           [ST_MISUSE] = P2O_ERR_MISUSE,
+        [ST_INPUT] = P2O_ERR_INPUT, [ST_UNSUPPORTED] = P2O_ERR_UNSUPPORTED,
+        [ST_DYNAMIC] = P2O_ERR_DYNAMIC, [ST_VERIFY] = P2O_ERR_VERIFY,
+        [ST_IO] = P2O_ERR_IO,       [ST_NOMEM] = P2O_ERR_NOMEM,
+        [ST_CANCELLED] = P2O_ERR_CANCELLED,
+    };
+    return table[s];
+}
+
+static void publish_diag(void *user, const Diag *d)
+{
+    p2o_conversion *c = user;
+    const Place    *at = p2o_place_at(c->diags, d->loc);
+    p2o_diagnostic        x = {
+        .size = sizeof x,
+        .severity = (p2o_severity)p2o_diag_severity(d->kind),
+        .kind = p2o_diag_kind_name(d->kind),
+        .message = d->text,
+        .advice = d->advice,
+        .file = at ? at->file : NULL,
+        .function = at ? at->func : NULL,
+        .module = at ? at->module : NULL,
+        .line = at ? at->line : 0,
+        .text = p2o_diag_text(c->diags, d),
+    };
+    VEC_PUSH(c->arena, &c->public_diags, x);
+    if (c->options.on_diag)
+        c->options.on_diag(c->options.user, &x);
+}
+
+static p2o_status guarded(p2o_conversion *c, Step *step, const void *arg)
+{
+    if (c->out_of_memory || setjmp(*p2o_arena_guard(c->arena))) {
+        c->out_of_memory = true;
+        return P2O_ERR_NOMEM;
+    }
+    return step(c, arg);
+}
+
+/* A step that reported errors ends with the first one's status. */
+static p2o_status result_of(p2o_conversion *c, size_t errors_before)
+{
+    if (p2o_diags_errors(c->diags) == errors_before)
+        return P2O_OK;
+    for (size_t i = 0; i < p2o_diags_count(c->diags); i++) {
+        const Diag *d = p2o_diags_at(c->diags, i);
+        if (p2o_diag_severity(d->kind) == SEV_ERROR && errors_before-- == 0)
+            return public_status(p2o_diag_status(d->kind));
+    }
+    return P2O_ERR_UNSUPPORTED;
+}
+
+static p2o_status misuse(p2o_conversion *c, const char *what)
+{
+    p2o_diag(c->diags, DIAG_MISUSE, 0, "%s", what);
+    return P2O_ERR_MISUSE;
+}
+
+static p2o_status step_new(p2o_conversion *c, const void *arg)
+{
+    (void)arg;
+    c->diags = p2o_diags_new(c->arena, publish_diag, c);
+    c->dims = p2o_dims_new(c->arena);
+    c->ops = p2o_ops_new(c->arena, c->dims);
+    return P2O_OK;
+}
+
+p2o_conversion *p2o_new(const p2o_options *o)
+{
+    p2o_options defaults;
+    p2o_options_init(&defaults, sizeof defaults);
+    if (o)
+        memcpy(&defaults, o, o->size < sizeof defaults ? o->size : sizeof defaults);
+    Arena *a = p2o_arena_new(defaults.alloc, defaults.user);
+    if (!a)
+        return NULL;
+    if (setjmp(*p2o_arena_guard(a))) {
+        p2o_arena_free(a);
+        return NULL;
+    }
+    p2o_conversion *c = NEW(a, p2o_conversion);
+    c->options = defaults;
+    c->arena = a;
+    step_new(c, NULL);
+    return c;
+}
+
+static void unload_runtime(void *arg)
+{
+    p2o_conversion *c = arg;
+    p2o_ort_unload(c->ort);
+    p2o_arena_free(c->scratch);
+}
+
+void p2o_free(p2o_conversion *c)
+{
+    if (c)
+        p2o_arena_free(c->arena);
+}
+
+static p2o_status read_source(p2o_conversion *c, Source *s)
+{
+    size_t errors = p2o_diags_errors(c->diags);
+    Zip   *zip = NULL;
+    if (!s)
+        return result_of(c, errors - 1);
+    FileKind kind = p2o_sniff(c->diags, s, &zip);
+    if (kind == FILE_PT2 || kind == FILE_PT2_OLD)
+        c->program = p2o_pt2_read(c->diags, c->dims, zip);
+    else if (p2o_diags_errors(c->diags) == errors)
+        p2o_sniff_refuse(c->diags, kind);
+    if (p2o_diags_errors(c->diags) != errors)
+        c->program = NULL;
+    return result_of(c, errors);
+}
+
+static p2o_status step_read_file(p2o_conversion *c, const void *arg)
+{
+    const char *path = arg;
+    if (c->program)
+        return misuse(c, "this handle has read a program already");
+    p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(path)));
+    return read_source(c, p2o_source_open(c->diags, path));
+}
+
+p2o_status p2o_read_file(p2o_conversion *c, const char *path) { return guarded(c, step_read_file, path); }
+
+static bool read_through(void *user, uint64_t offset, void *buf, size_t n)
+{
+    const p2o_reader *r = user;
+    return r->read_at(r->user, offset, buf, n) != 0;
+}
+
+static p2o_status step_read(p2o_conversion *c, const void *arg)
+{
+    if (c->program)
+        return misuse(c, "this handle has read a program already");
+    p2o_reader *kept = NEW(c->arena, p2o_reader);
+    memcpy(kept, arg, sizeof *kept);
+    return read_source(c, p2o_source_callback(c->diags, kept->nbytes, read_through, kept));
+}
+
+p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r) { return guarded(c, step_read, r); }
+
+static p2o_status keep_text(p2o_conversion *c, Texts *list, const char *text)
+{
+    if (c->graph)
+        return misuse(c, "sizes are declared before the conversion");
+    VEC_PUSH(c->arena, list, p2o_str_dup(c->arena, str_of(text)));
+    return P2O_OK;
+}
+
+static p2o_status step_input(p2o_conversion *c, const void *arg) { return keep_text(c, &c->inputs, arg); }
+static p2o_status step_axes(p2o_conversion *c, const void *arg) { return keep_text(c, &c->axes, arg); }
+static p2o_status step_dim(p2o_conversion *c, const void *arg) { return keep_text(c, &c->ranges, arg); }
+
+p2o_status p2o_set_input(p2o_conversion *c, const char *spec) { return guarded(c, step_input, spec); }
+p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json) { return guarded(c, step_axes, json); }
+p2o_status p2o_set_dim(p2o_conversion *c, const char *spec) { return guarded(c, step_dim, spec); }
+
+static const char **name_list(p2o_conversion *c, const char *text, size_t *n)
+{
+    VEC(const char *) names = { 0 };
+    for (Str rest = str_of(text), one; rest.n;) {
+        one = p2o_str_trim(p2o_str_cut(rest, ',', &rest));
+        VEC_PUSH(c->arena, &names, one.n ? p2o_str_dup(c->arena, one) : NULL);
+    }
+    *n = names.n;
+    return names.at;
+}
+
+static p2o_status step_input_names(p2o_conversion *c, const void *arg)
+{
+    c->input_names = name_list(c, arg, &c->ninput_name);
+    return P2O_OK;
+}
+
+static p2o_status step_output_names(p2o_conversion *c, const void *arg)
+{
+    c->output_names = name_list(c, arg, &c->noutput_name);
+    return P2O_OK;
+}
+
+p2o_status p2o_set_input_names(p2o_conversion *c, const char *names) { return guarded(c, step_input_names, names); }
+p2o_status p2o_set_output_names(p2o_conversion *c, const char *names) { return guarded(c, step_output_names, names); }
+
+/* New input names count from the first declaration on: both name the input. */
+static Str declared_input(p2o_conversion *c, Str name)
+{
+    for (size_t i = 0, k = 0; i < c->program->inputs.n; i++) {
+        if (!c->program->inputs.at[i].var)
+            continue;
+        if (k < c->ninput_name && c->input_names[k] && str_is(name, c->input_names[k]))
+            return str_of(c->program->inputs.at[i].name);
+        k++;
+    }
+    return name;
+}
+
+static bool is_output_name(p2o_conversion *c, Str name)
+{
+    for (size_t i = 0; i < c->noutput_name; i++)
+        if (c->output_names[i] && str_is(name, c->output_names[i]))
+            return true;
+    for (size_t i = 0; i < c->program->outputs.n; i++)
+        if (str_is(name, c->program->outputs.at[i].name))
+            return true;
+    return false;
+}
+
+/* {"0": "batch"}, or [0, 1] with names of our making. */
+static void declare_axes_of(p2o_conversion *c, Str input, const Json *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++) {
+        int64_t axis;
+        Str     name = { "", 0 };
+        bool    ok;
+        if (axes->kind == JSON_OBJ) {
+            ok = p2o_parse_i64(axes->members[i].key, &axis) && axes->members[i].value.kind == JSON_STR;
+            name = ok ? axes->members[i].value.s : name;
+        } else {
+            ok = axes->items[i].kind == JSON_INT;
+            axis = ok ? axes->items[i].i : 0;
+        }
+        if (!ok)
+            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(input));
+        else
+            p2o_declare_axis(c->program, c->bindings, input, axis, name);
+    }
+}
+
+/* Outputs may be named too, as torch.onnx.export's users do; their sizes follow from the inputs'. */
+static void declare_json(p2o_conversion *c, const char *text)
+{
+    const Json *j = p2o_json_parse(c->diags, str_of(text), "dynamic axes");
+    if (j && j->kind != JSON_OBJ)
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes: expected {\"input\": {\"0\": \"name\"}}");
+    if (!j || j->kind != JSON_OBJ)
+        return;
+    for (uint32_t i = 0; i < j->n; i++) {
+        const JsonMember *m = &j->members[i];
+        Str               input = declared_input(c, m->key);
+        bool              known = false;
+        for (size_t k = 0; k < c->program->inputs.n; k++)
+            known |= str_is(input, c->program->inputs.at[k].name);
+        if (!known && is_output_name(c, m->key))
+            continue;
+        if (m->value.kind == JSON_OBJ || m->value.kind == JSON_LIST)
+            declare_axes_of(c, input, &m->value);
+        else
+            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
+    }
+}
+
+static void declare_all(p2o_conversion *c)
+{
+    Program *p = c->program;
+    for (size_t i = 0; i < c->ranges.n; i++)
+        p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
+    for (size_t i = 0; i < c->inputs.n; i++) {
+        Str dims, name = p2o_str_trim(p2o_str_cut(str_of(c->inputs.at[i]), ':', &dims));
+        name = declared_input(c, name);
+        p2o_declare_input(p, c->bindings, str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
+    }
+    for (size_t i = 0; i < c->axes.n; i++)
+        declare_json(c, c->axes.at[i]);
+    p2o_declare_rest(p);
+}
+
+static void check_names(p2o_conversion *c)
+{
+    size_t ninput = 0, noutput = 0;
+    for (size_t i = 0; i < c->program->inputs.n; i++)
+        ninput += c->program->inputs.at[i].var != NULL;
+    for (size_t i = 0; i < c->program->outputs.n; i++)
+        noutput += c->program->outputs.at[i].kind == OUT_USER;
+    if (c->ninput_name > ninput)
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu input names for %zu inputs", c->ninput_name, ninput);
+    if (c->noutput_name > noutput)
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name, noutput);
+}
+
+static p2o_status step_convert(p2o_conversion *c, const void *arg)
+{
+    size_t   errors = p2o_diags_errors(c->diags);
+    Program *p = c->program;
+    (void)arg;
+    if (!p || c->graph)
+        return misuse(c, p ? "converted already" : "no program was read");
+    if (c->options.opset < OPSET_MIN || c->options.opset > OPSET_MAX) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "opset %d: %d to %d are supported", c->options.opset, OPSET_MIN, OPSET_MAX);
+        return P2O_ERR_MISUSE;
+    }
+    c->bindings = p2o_bindings_new(c->dims);
+    c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
+    check_names(c);
+    declare_all(c);
+    if (p2o_diags_errors(c->diags) != errors || !p2o_functional(c->ops, p) || !p2o_infer(p, c->bindings))
+        return result_of(c, errors);
+    c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
+    LowerOptions lo = { .opset = c->options.opset, .input_names = c->input_names, .ninput = c->ninput_name,
+                        .output_names = c->output_names, .noutput = c->noutput_name };
+    Graph *g = p2o_lower(p, &lo);
+    if (!g)
+        return result_of(c, errors);
+    c->dump_graph = c->options.dump ? p2o_graph_text(g, true) : NULL;
+    p2o_opt(g);
+    c->dump_opt = c->options.dump ? p2o_graph_text(g, true) : NULL;
+    const char *wrong = p2o_graph_check(g);
+    if (wrong)
+        p2o_diag(c->diags, DIAG_INTERNAL, 0, "the graph is ill-formed: %s", wrong);
+    p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings));
+    if (!wrong)
+        c->graph = g;
+    return result_of(c, errors);
+}
+
+p2o_status p2o_convert(p2o_conversion *c) { return guarded(c, step_convert, NULL); }
+
+static OnnxWriteOptions write_options(const p2o_conversion *c, const char *path)
+{
+    return (OnnxWriteOptions){ .producer_version = p2o_version(), .external = (ExternalData)c->options.external,
+                               .model_path = path };
+}
+
+static p2o_status step_write_file(p2o_conversion *c, const void *arg)
+{
+    size_t errors = p2o_diags_errors(c->diags);
+    if (!c->graph)
+        return misuse(c, "nothing was converted");
+    OnnxWriteOptions o = write_options(c, arg);
+    p2o_onnx_write(c->diags, c->graph, &o);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_write_file(p2o_conversion *c, const char *path) { return guarded(c, step_write_file, path); }
+
+typedef struct UserSink {
+    int (*write)(void *user, const void *p, size_t n);
+    void *user;
+} UserSink;
+
+static bool write_through(void *user, const void *p, size_t n)
+{
+    const UserSink *s = user;
+    return s->write(s->user, p, n) != 0;
+}
+
+static p2o_status step_write(p2o_conversion *c, const void *arg)
+{
+    size_t   errors = p2o_diags_errors(c->diags);
+    UserSink user;
+    if (!c->graph)
+        return misuse(c, "nothing was converted");
+    memcpy(&user, arg, sizeof user);
+    OnnxWriteOptions o = write_options(c, NULL);
+    Sink            *s = p2o_sink_callback(c->diags, write_through, &user);
+    o.external = EXTERNAL_NEVER;
+    if (p2o_onnx_write_sink(c->diags, c->graph, &o, s))
+        p2o_sink_commit(s);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_write(p2o_conversion *c, int (*write)(void *user, const void *p, size_t n), void *user)
+{
+    UserSink s = { write, user };
+    return guarded(c, step_write, &s);
+}
+
+size_t          p2o_diag_count(const p2o_conversion *c) { return c->public_diags.n; }
+const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i) { return &c->public_diags.at[i]; }
+
+const char *p2o_dump(p2o_conversion *c, const char *stage)
+{
+    return same(stage, "program") ? c->dump_program : same(stage, "types") ? c->dump_types
+           : same(stage, "graph") ? c->dump_graph : same(stage, "opt") ? c->dump_opt : NULL;
+}
+
+typedef struct TextStep {
+    const char  *path;
+    const void  *options;
+    const char **text;
+} TextStep;
+
+static p2o_status step_summary(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_report_graph(c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_summary(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_summary, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_ops(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = p2o_report_ops(c->arena, c->ops);
+    return P2O_OK;
+}
+
+const char *p2o_ops_text(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_ops, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_inspect(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    size_t          errors = p2o_diags_errors(c->diags);
+    Zip            *zip = NULL;
+    p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(s->path)));
+    Source *source = p2o_source_open(c->diags, s->path);
+    if (!source)
+        return result_of(c, errors);
+    FileKind kind = p2o_sniff(c->diags, source, &zip);
+    if (p2o_diags_errors(c->diags) == errors)
+        *s->text = p2o_report_file(c->diags, c->dims, c->ops, source, kind, zip);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text)
+{
+    *text = NULL;
+    return guarded(c, step_inspect, &(TextStep){ .path = path, .text = text });
+}
+
+static OrtModel *open_model(p2o_conversion *c, const char *path)
+{
+    p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(path)));
+    if (!c->scratch) {
+        p2o_arena_defer(c->arena, unload_runtime, c);
+        c->scratch = p2o_arena_new(c->options.alloc, c->options.user);
+        if (!c->scratch)
+            longjmp(*p2o_arena_guard(c->arena), 1);
+    }
+    if (!c->ort)
+        c->ort = p2o_ort_load(c->diags);
+    return c->ort ? p2o_ort_open(c->ort, c->diags, path) : NULL;
+}
+
+static void publish_line(void *user, bool ok, const char *line)
+{
+    p2o_conversion *c = user;
+    (void)ok;
+    if (c->options.on_line)
+        c->options.on_line(c->options.user, line);
+}
+
+static p2o_status step_verify(p2o_conversion *c, const void *arg)
+{
+    const TextStep           *s = arg;
+    const p2o_verify_options *v = s->options;
+    size_t                    errors = p2o_diags_errors(c->diags);
+    OrtModel                 *m = open_model(c, s->path);
+    VerifyCount               count = { 0 };
+    Status                    worst = ST_OK;
+    if (!m)
+        return result_of(c, errors);
+    VerifyOptions o = { .atol = v->atol, .rtol = v->rtol, .line = publish_line, .user = c, .scratch = c->scratch };
+    for (size_t i = 0; i < v->ndata && (worst == ST_OK || worst == ST_VERIFY); i++) {
+        Npz    data;
+        Status st = ST_INPUT;
+        p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(v->data[i])));
+        if (p2o_npz_read(c->diags, v->data[i], &data))
+            st = p2o_verify_data(c->diags, m, &data, &o, &count);
+        worst = st != ST_OK ? st : worst;
+    }
+    if (v->sizes && (worst == ST_OK || worst == ST_VERIFY)) {
+        Status st = p2o_verify_sizes(c->diags, m, v->sizes, &o, &count);
+        worst = st != ST_OK ? st : worst;
+    }
+    p2o_ort_close(m);
+    p2o_status reported = result_of(c, errors);
+    return reported != P2O_OK ? reported : public_status(worst);
+}
+
+p2o_status p2o_verify(p2o_conversion *c, const char *model, const p2o_verify_options *o)
+{
+    return guarded(c, step_verify, &(TextStep){ .path = model, .options = o });
+}
+
+static p2o_status step_run(p2o_conversion *c, const void *arg)
+{
+    const TextStep        *s = arg;
+    const p2o_run_options *r = s->options;
+    size_t                 errors = p2o_diags_errors(c->diags), nout = 0;
+    OrtModel              *m = open_model(c, s->path);
+    NamedArray            *out = NULL;
+    Npz                    data;
+    if (!m)
+        return result_of(c, errors);
+    bool ok = !r->data || p2o_npz_read(c->diags, r->data, &data);
+    ok = ok && p2o_verify_run(c->diags, m, r->sets, r->nset, r->data ? &data : NULL, &out, &nout);
+    if (ok)
+        *s->text = p2o_report_arrays(c->arena, out, nout);
+    if (ok && r->save)
+        p2o_npz_write(c->diags, r->save, out, nout);
+    p2o_ort_close(m);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o, const char **text)
+{
+    *text = NULL;
+    return guarded(c, step_run, &(TextStep){ .path = model, .options = o, .text = text });
+}

@@ -1,0 +1,324 @@
+/* Dim -> ONNX: the one place where a size becomes nodes.
+ *
+ * Each Dim is computed at most once per graph, from the cheapest thing that carries it: a constant, an
+ * axis of a value already there, else arithmetic on its parts.  Reshape and Expand use 0 (copy), -1
+ * and 1 before any of that.  ONNX Runtime cannot infer a -1 beside a size of 0, so -1 is used only
+ * where the other sizes cannot be 0. */
+#include "aten/lower.h"
+
+#include <assert.h>
+
+typedef struct Carrier {
+    Value *whole;               /* int64[1] with the size, or NULL until asked for */
+    Value *scalar;              /* int64[] with the size, or NULL */
+    Value *of;                  /* a value with this size at `axis` */
+    int    axis;
+} Carrier;
+
+static Str dim_key(Lower *lo, Dim d)
+{
+    Dim *key = NEW(lo->arena, Dim);
+    *key = d;
+    return (Str){ (const char *)key, sizeof *key };
+}
+
+static Carrier *find_carrier(const Builder *b, Str key)
+{
+    for (; b; b = b->parent) {
+        Carrier *c = p2o_map_get(&b->dims, key);
+        if (c)
+            return c;
+    }
+    return NULL;
+}
+
+static Carrier *add_carrier(Lower *lo, Str key, Carrier c)
+{
+    Carrier *kept = NEW(lo->arena, Carrier);
+    *kept = c;
+    map_put(&lo->b->dims, key, kept);
+    return kept;
+}
+
+void carries_dims(Lower *lo, Value *v)
+{
+    for (int i = 0; i < v->shape.rank; i++) {
+        Dim d = v->shape.at[i];
+        if (p2o_dim_is_int(d, NULL))
+            continue;
+        Str key = dim_key(lo, d);
+        if (!find_carrier(lo->b, key))
+            add_carrier(lo, key, (Carrier){ .of = v, .axis = i });
+    }
+}
+
+void carries_int(Lower *lo, Value *scalar, Dim d)
+{
+    Str key = dim_key(lo, d);
+    if (!p2o_dim_is_int(d, NULL) && !find_carrier(lo->b, key))
+        add_carrier(lo, key, (Carrier){ .scalar = scalar });
+}
+
+static bool never_negative(Lower *lo, Dim d)
+{
+    int64_t low, high;
+    p2o_dim_range(lo->dims, d, &low, &high);
+    return low >= 0;
+}
+
+static bool never_zero(Lower *lo, Dim d)
+{
+    int64_t low, high;
+    p2o_dim_range(lo->dims, d, &low, &high);
+    return low > 0 || high < 0;
+}
+
+/* ONNX's Div truncates; Mod with fmod=0 has the sign of the divisor, as Python's. */
+static Value *floor_divide(Lower *lo, Dim a, Dim b)
+{
+    Value *x = dim_value(lo, a), *y = dim_value(lo, b);
+    if (!never_negative(lo, a) || !never_negative(lo, b))
+        x = emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mod, x, y));
+    return emit(lo, ONNX_Div, x, y);
+}
+
+static Value *term_value(Lower *lo, const DimTerm *t, int64_t coef)
+{
+    Value *v = NULL;
+    for (int i = 0; i < t->natom; i++) {
+        Value *atom = dim_value(lo, t->atom[i]);
+        for (int k = 0; k < t->power[i]; k++)
+            v = v ? emit(lo, ONNX_Mul, v, atom) : atom;
+    }
+    if (!v)
+        return INTS(lo, coef);
+    return coef == 1 ? v : emit(lo, ONNX_Mul, v, INTS(lo, coef));
+}
+
+/* Positive terms first, so that no Neg is needed where one of them is there. */
+static Value *sum_value(Lower *lo, Dim d)
+{
+    Value *v = NULL;
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        for (int i = 0; i < p2o_dim_nterm(d); i++) {
+            const DimTerm *t = p2o_dim_term(d, i);
+            if ((t->coef > 0) != (sign > 0))
+                continue;
+            if (!v)
+                v = term_value(lo, t, t->coef);
+            else
+                v = emit(lo, sign > 0 ? ONNX_Add : ONNX_Sub, v, term_value(lo, t, sign * t->coef));
+        }
+    }
+    return v;
+}
+
+static Value *computed(Lower *lo, Dim d)
+{
+    switch (p2o_dim_kind(d)) {
+    case DIM_INT: {
+        int64_t n = 0;
+        p2o_dim_is_int(d, &n);
+        return INTS(lo, n);
+    }
+    case DIM_SYM:
+        p2o_diag(lo->diags, DIAG_INTERNAL, lo->b->loc, "nothing carries the size %s at run time",
+                 p2o_dim_name(d));
+        lo->failed = true;
+        return INTS(lo, 0);
+    case DIM_FLOORDIV: return floor_divide(lo, p2o_dim_operand(d, 0), p2o_dim_operand(d, 1));
+    case DIM_MOD:
+        return emit(lo, ONNX_Mod, dim_value(lo, p2o_dim_operand(d, 0)),
+                    dim_value(lo, p2o_dim_operand(d, 1)));
+    case DIM_MIN:
+    case DIM_MAX:
+        return emit(lo, p2o_dim_kind(d) == DIM_MIN ? ONNX_Min : ONNX_Max,
+                    dim_value(lo, p2o_dim_operand(d, 0)), dim_value(lo, p2o_dim_operand(d, 1)));
+    case DIM_SUM: break;
+    }
+    return sum_value(lo, d);
+}
+
+static Value *carried(Lower *lo, const Carrier *c)
+{
+    if (c->scalar)
+        return emit(lo, ONNX_Unsqueeze, c->scalar, INTS(lo, 0));
+    return emit_with(lo, ONNX_Shape, ATTRS(attr_int("start", c->axis), attr_int("end", c->axis + 1)),
+                     c->of);
+}
+
+Value *dim_value(Lower *lo, Dim d)
+{
+    assert(d);
+    int64_t n;
+    if (p2o_dim_is_int(d, &n))
+        return INTS(lo, n);
+    Str      key = dim_key(lo, d);
+    Carrier *c = find_carrier(lo->b, key);
+    if (c && c->whole)
+        return c->whole;
+    Value *v = c ? carried(lo, c) : computed(lo, d);
+    Carrier *own = p2o_map_get(&lo->b->dims, key);       /* what a body computes stays in it */
+    if (!own)
+        own = add_carrier(lo, key, c ? *c : (Carrier){ 0 });
+    own->whole = v;
+    return v;
+}
+
+Value *dim_scalar(Lower *lo, Dim d)
+{
+    int64_t n;
+    if (p2o_dim_is_int(d, &n))
+        return p2o_build_int(lo->b, n);
+    const Carrier *c = find_carrier(lo->b, dim_key(lo, d));
+    if (c && c->scalar)
+        return c->scalar;
+    return emit(lo, ONNX_Squeeze, dim_value(lo, d), INTS(lo, 0));
+}
+
+/* One vector out of parts, runs of numbers joined. */
+static Value *vector(Lower *lo, const Dim *parts, int n)
+{
+    VEC(Value *) v = { 0 };
+    for (int i = 0; i < n;) {
+        int64_t run[MAX_RANK];
+        size_t  nrun = 0;
+        while (i < n && nrun < MAX_RANK && p2o_dim_is_int(parts[i], &run[nrun])) {
+            nrun++;
+            i++;
+        }
+        if (nrun)
+            VEC_PUSH(lo->arena, &v, ints_const(lo, run, nrun));
+        else
+            VEC_PUSH(lo->arena, &v, dim_value(lo, parts[i++]));
+    }
+    if (v.n == 0)
+        return ints_const(lo, NULL, 0);
+    return concat(lo, 0, v.at, (int)v.n);
+}
+
+static bool is_shape_of(Shape s, const Value *v) { return p2o_shape_same(s, v->shape); }
+
+Value *shape_value(Lower *lo, Shape s)
+{
+    int symbolic = 0;
+    for (int i = 0; i < s.rank; i++)
+        symbolic += !p2o_dim_is_int(s.at[i], NULL);
+    if (symbolic > 1) {                     /* all of it may be the shape of something */
+        const Carrier *c = find_carrier(lo->b, dim_key(lo, s.at[0]));
+        if (c && c->of && is_shape_of(s, c->of))
+            return emit(lo, ONNX_Shape, c->of);
+    }
+    return vector(lo, s.at, s.rank);
+}
+
+/* Shapes that differ only in where their ones are. */
+static Value *move_ones(Lower *lo, Value *x, Shape to)
+{
+    int64_t drop[MAX_RANK], add[MAX_RANK];
+    size_t  ndrop = 0, nadd = 0;
+    int     i = 0, k = 0;
+    while (i < rank(x) || k < to.rank) {
+        if (i < rank(x) && k < to.rank && x->shape.at[i] == to.at[k]) {
+            i++;
+            k++;
+        } else if (i < rank(x) && dim_is(x->shape.at[i], 1)) {
+            drop[ndrop++] = i++;
+        } else if (k < to.rank && dim_is(to.at[k], 1)) {
+            add[nadd++] = k++;
+        } else {
+            return NULL;
+        }
+    }
+    if (ndrop)
+        x = emit(lo, ONNX_Squeeze, x, ints_const(lo, drop, ndrop));
+    return nadd ? emit(lo, ONNX_Unsqueeze, x, ints_const(lo, add, nadd)) : x;
+}
+
+/* All leading dims joined and all others joined: Flatten does that at size 0 too. */
+static Value *flatten_at(Lower *lo, Value *x, Shape to)
+{
+    for (int k = 0; to.rank == 2 && k <= rank(x); k++)
+        if (p2o_shape_product(lo->dims, x->shape, 0, k) == to.at[0] &&
+            p2o_shape_product(lo->dims, x->shape, k, rank(x)) == to.at[1])
+            return emit_with(lo, ONNX_Flatten, ATTRS(attr_int("axis", k)), x);
+    return NULL;
+}
+
+static bool others_never_zero(Lower *lo, Shape s, int but)
+{
+    for (int i = 0; i < s.rank; i++)
+        if (i != but && !never_zero(lo, s.at[i]))
+            return false;
+    return true;
+}
+
+Value *reshape(Lower *lo, Value *x, Shape to)
+{
+    if (is_shape_of(to, x))
+        return x;
+    Dim *target = p2o_shape_copy(lo->arena, to, 0);
+    int  unknown = 0, last_unknown = -1;
+    bool zero = false;                      /* a size that is 0: then 0 cannot mean copy */
+    for (int i = 0; i < to.rank; i++)
+        zero |= dim_is(to.at[i], 0);
+    if (zero && p2o_shape_is_const(to))
+        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
+                         vector(lo, target, to.rank));
+    for (int i = 0; i < to.rank; i++) {
+        if (p2o_dim_is_int(to.at[i], NULL))
+            continue;
+        if (!zero && i < rank(x) && x->shape.at[i] == to.at[i]) {
+            target[i] = p2o_dim_int(lo->dims, 0);
+        } else {
+            unknown++;
+            last_unknown = i;
+        }
+    }
+    if (unknown) {
+        Value *y = move_ones(lo, x, to);
+        if (!y && unknown == 1 && !others_never_zero(lo, to, last_unknown))
+            y = flatten_at(lo, x, to);
+        if (y)
+            return y;
+    }
+    if (unknown == 1 && others_never_zero(lo, to, last_unknown))
+        target[last_unknown] = p2o_dim_int(lo->dims, -1);
+    if (zero)
+        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
+                         vector(lo, target, to.rank));
+    return emit(lo, ONNX_Reshape, x, vector(lo, target, to.rank));
+}
+
+/* A target of 1 keeps a size; only what grows is computed. */
+Value *expand(Lower *lo, Value *x, Shape to)
+{
+    if (is_shape_of(to, x))
+        return x;
+    Dim *target = p2o_shape_copy(lo->arena, to, 0);
+    int  lead = to.rank - rank(x);
+    bool grows = lead > 0;
+    for (int i = 0; i < rank(x); i++) {
+        if (x->shape.at[i] == to.at[lead + i])
+            target[lead + i] = p2o_dim_int(lo->dims, 1);
+        else
+            grows = true;
+    }
+    return grows ? emit(lo, ONNX_Expand, x, vector(lo, target, to.rank)) : x;
+}
+
+Value *full(Lower *lo, Shape s, DType t, double v)
+{
+    if (s.rank == 0)
+        return num(lo, t, v);
+    const int64_t one = 1;
+    const Tensor *scalar = p2o_tensor_scalar(lo->arena, t, v, 0, true);
+    Tensor       *unit = NEW(lo->arena, Tensor);
+    *unit = *scalar;
+    unit->rank = 1;
+    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
+    sizes[0] = sizes[1] = one;
+    unit->sizes = sizes;
+    unit->strides = sizes + 1;
+    return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
+}

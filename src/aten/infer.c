@@ -1,0 +1,486 @@
+#include "aten/infer.h"
+
+#include <assert.h>
+
+static void vreport(Infer *in, DiagKind k, const char *fmt, va_list ap)
+{
+    const char *text = p2o_vprintf(in->arena, fmt, ap);
+    p2o_diag(in->diags, k, in->call->loc, "%s: %s", in->call->target, text);
+    in->failed = true;
+}
+
+void rule_fail(Infer *in, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vreport(in, DIAG_SHAPE, fmt, ap);
+    va_end(ap);
+}
+
+void rule_unsupported(Infer *in, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vreport(in, DIAG_UNSUPPORTED, fmt, ap);
+    va_end(ap);
+}
+
+static Shape resolve_shape(Infer *in, Shape s)
+{
+    Dim *d = p2o_shape_copy(in->arena, s, 0);
+    for (int i = 0; i < s.rank; i++)
+        d[i] = p2o_resolve(in->bind, d[i]);
+    return (Shape){ s.rank, d };
+}
+
+/* Overflow leaves a NULL Dim in a shape: caught here, once, for every rule. */
+void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
+{
+    assert(i < c->nouts);
+    if (!c->outs[i] || in->failed)
+        return;
+    for (int k = 0; k < s.rank; k++) {
+        if (!s.at[k]) {
+            rule_fail(in, "axis %d of the result is too large or not a whole number", k);
+            return;
+        }
+    }
+    if (s.rank > MAX_RANK) {
+        rule_fail(in, "rank %d is too large", s.rank);
+        return;
+    }
+    c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
+}
+
+static Dim data_symbol(Infer *in, const char *name)
+{
+    Dim sym = p2o_dim_sym(in->dims, name);
+    p2o_set_role(in->bind, sym, ROLE_DATA);
+    return p2o_resolve(in->bind, sym);
+}
+
+void set_int(Infer *in, const Call *c, int i, Dim value)
+{
+    if (!c->outs[i] || in->failed)
+        return;
+    if (!value)
+        value = data_symbol(in, c->outs[i]->name);
+    c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
+}
+
+void set_float(Infer *in, const Call *c, int i)
+{
+    if (c->outs[i] && !in->failed)
+        c->outs[i]->type = (Type){ .kind = TY_FLOAT, .dtype = DT_F32 };
+}
+
+void set_bool(Infer *in, const Call *c, int i)
+{
+    if (c->outs[i] && !in->failed)
+        c->outs[i]->type = (Type){ .kind = TY_BOOL, .dtype = DT_BOOL };
+}
+
+bool must_rank(Infer *in, const Call *c, const char *name, int rank)
+{
+    int have = shape_arg(c, name).rank;
+    if (have == rank)
+        return true;
+    rule_fail(in, "%s: rank %d against %d", name, have, rank);
+    return false;
+}
+
+typedef struct AxisOf {
+    const char *input;
+    int         axis;
+} AxisOf;
+
+static AxisOf axis_with(const Infer *in, Dim sym)
+{
+    const Program *p = in->prog;
+    for (size_t i = 0; i < p->inputs.n; i++) {
+        const Var *v = p->inputs.at[i].var;
+        for (int k = 0; v && k < v->type.shape.rank; k++)
+            if (v->type.shape.at[k] == sym)
+                return (AxisOf){ p->inputs.at[i].name, k };
+    }
+    return (AxisOf){ NULL, 0 };
+}
+
+static void report_fixed(Infer *in, Dim sym, const char *needs)
+{
+    AxisOf      at = axis_with(in, sym);
+    const char *who = p2o_dim_name(sym), *advice = NULL;
+    int64_t     hint;
+    if (at.input)
+        who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
+    if (at.input && p2o_dim_hint(in->dims, sym, &hint))
+        advice = p2o_printf(in->arena, "leave that axis at %lld", (long long)hint);
+    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice, "%s can't be dynamic: %s needs %s",
+                    who, in->call->target, needs);
+    in->failed = true;
+}
+
+static const char *resolved_text(Infer *in, Dim d)
+{
+    return p2o_dim_text(in->dims, p2o_resolve(in->bind, d));
+}
+
+bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
+{
+    Dim sym, to;
+    (void)c;
+    switch (p2o_unify(in->bind, a, b, &sym, &to)) {
+    case UNIFY_SAME:
+        return true;
+    case UNIFY_BOUND:
+        if (p2o_role(in->bind, sym) >= ROLE_FILE)
+            p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
+                     p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
+        return true;
+    case UNIFY_ASSUMED:
+        p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
+                 resolved_text(in, a), resolved_text(in, b), in->call->target, what);
+        return true;
+    case UNIFY_FIXED:
+        report_fixed(in, sym, p2o_printf(in->arena, "%s: %s = %s", what, resolved_text(in, a),
+                                         resolved_text(in, b)));
+        return false;
+    case UNIFY_DIFFERENT:
+        break;
+    }
+    rule_fail(in, "%s: %s against %s", what, resolved_text(in, a), resolved_text(in, b));
+    return false;
+}
+
+static bool wrap_or_fail(Infer *in, int64_t dim, int rank, bool scalar_ok, int *out)
+{
+    if (p2o_wrap_dim(dim, rank, scalar_ok, out))
+        return true;
+    rule_fail(in, "dim %lld is out of range for rank %d", (long long)dim, rank);
+    return false;
+}
+
+bool must_wrap(Infer *in, int64_t dim, int rank, int *out) { return wrap_or_fail(in, dim, rank, false, out); }
+bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out) { return wrap_or_fail(in, dim, rank, true, out); }
+
+bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
+{
+    if (p2o_dim_is_int(d, out))
+        return true;
+    rule_unsupported(in, "%s must be a number, not %s", what, p2o_dim_text(in->dims, d));
+    return false;
+}
+
+/* A list of one stands for n equal ones, as PyTorch's int[2] does. */
+bool const_ints(Infer *in, const Call *c, const char *name, int n, int64_t *out)
+{
+    int have = list_len(c, name);
+    if (have != n && have != 1) {
+        rule_fail(in, "%s has %d entries, expected %d", name, have, n);
+        return false;
+    }
+    for (int i = 0; i < n; i++)
+        if (!const_dim(in, dim_item(c, name, have == 1 ? 0 : i), name, &out[i]))
+            return false;
+    return true;
+}
+
+Dim int_dim(const Infer *in, int64_t v) { return p2o_dim_int(in->dims, v); }
+
+Shape with_dim(Infer *in, Shape s, int i, Dim d)
+{
+    Dim *at = p2o_shape_copy(in->arena, s, 0);
+    at[i] = d;
+    return (Shape){ s.rank, at };
+}
+
+Shape with_last(Infer *in, Shape s, Dim d) { return with_dim(in, s, s.rank - 1, d); }
+
+Shape without_dim(Infer *in, Shape s, int i)
+{
+    Dim *at = p2o_shape_copy(in->arena, s, 0);
+    for (int k = i; k + 1 < s.rank; k++)
+        at[k] = at[k + 1];
+    return (Shape){ s.rank - 1, at };
+}
+
+Shape insert_dim(Infer *in, Shape s, int i, Dim d)
+{
+    Dim *at = p2o_shape_copy(in->arena, s, 1);
+    for (int k = s.rank; k > i; k--)
+        at[k] = at[k - 1];
+    at[i] = d;
+    return (Shape){ s.rank + 1, at };
+}
+
+Shape concat_shapes(Infer *in, Shape a, Shape b)
+{
+    Dim *at = p2o_shape_copy(in->arena, a, b.rank);
+    for (int i = 0; i < b.rank; i++)
+        at[a.rank + i] = b.at[i];
+    return (Shape){ a.rank + b.rank, at };
+}
+
+Shape slice_shape(Shape s, int from, int to) { return (Shape){ to - from, s.at + from }; }
+
+Shape shape_list(Infer *in, const Call *c, const char *name)
+{
+    int  n = list_len(c, name);
+    Dim *at = NEW_N(in->arena, Dim, (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        at[i] = dim_item(c, name, i);
+    return (Shape){ n, at };
+}
+
+Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
+{
+    if (a.rank < b.rank) {
+        Shape t = a;
+        a = b;
+        b = t;
+    }
+    Dim *at = p2o_shape_copy(in->arena, a, 0);
+    int  lead = a.rank - b.rank;
+    for (int i = 0; i < b.rank; i++) {
+        Dim x = a.at[lead + i], y = b.at[i];
+        if (dim_is(x, 1))
+            at[lead + i] = y;
+        else if (!dim_is(y, 1))
+            must_equal(in, c, x, y, "sizes to broadcast");
+    }
+    return (Shape){ a.rank, at };
+}
+
+Dim data_dim(Infer *in, const Call *c, int out, int axis)
+{
+    const char *name = c->outs[out] ? c->outs[out]->name : c->target;
+    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+}
+
+static DType promote_known(DType a, DType b)
+{
+    return a == DT_NONE ? b : b == DT_NONE ? a : p2o_dtype_promote(a, b);
+}
+
+void promote_type(Promotion *p, Type t)
+{
+    DType *slot = t.kind != TY_TENSOR ? &p->number : t.shape.rank ? &p->dim : &p->zero;
+    *slot = promote_known(*slot, t.dtype);
+}
+
+static DType complex_of(DType t) { return t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64; }
+
+/* A lower level changes the type only when it is of a higher category. */
+static DType combine_levels(DType high, DType low)
+{
+    if (is_complex(high))
+        return high;
+    if (is_float(high))
+        return is_complex(low) ? complex_of(high) : high;
+    if (high == DT_BOOL || is_float(low) || is_complex(low))
+        return promote_known(high, low);
+    return high != DT_NONE ? high : low;
+}
+
+DType promoted(const Promotion *p)
+{
+    return combine_levels(p->dim, combine_levels(p->zero, p->number));
+}
+
+DType promote_args(const Call *c, int n, const char *const *names)
+{
+    Promotion p = { 0 };
+    for (int i = 0; i < n; i++)
+        if (has_arg(c, names[i]))
+            promote_type(&p, type_arg(c, names[i]));
+    return promoted(&p);
+}
+
+/* The first argument, whatever it is called; a number there is a 0-d tensor. */
+static Type first_type(const Call *c) { return p2o_arg_type(&c->args[0]); }
+
+void p2o_rule_same(Infer *in, const Call *c)
+{
+    set_out(in, c, 0, first_type(c).dtype, first_type(c).shape);
+}
+
+void p2o_rule_float(Infer *in, const Call *c)
+{
+    set_out(in, c, 0, float_of(first_type(c).dtype), first_type(c).shape);
+}
+
+void p2o_rule_bool(Infer *in, const Call *c) { set_out(in, c, 0, DT_BOOL, first_type(c).shape); }
+
+static void broadcast_pair(Infer *in, const Call *c, DType t)
+{
+    set_out(in, c, 0, t, broadcast(in, c, p2o_arg_type(&c->args[0]).shape, p2o_arg_type(&c->args[1]).shape));
+}
+
+static DType pair_type(const Call *c)
+{
+    Promotion p = { 0 };
+    promote_type(&p, p2o_arg_type(&c->args[0]));
+    promote_type(&p, p2o_arg_type(&c->args[1]));
+    return promoted(&p);
+}
+
+void p2o_rule_binary(Infer *in, const Call *c) { broadcast_pair(in, c, pair_type(c)); }
+void p2o_rule_binary_float(Infer *in, const Call *c) { broadcast_pair(in, c, float_of(pair_type(c))); }
+void p2o_rule_compare(Infer *in, const Call *c) { broadcast_pair(in, c, DT_BOOL); }
+
+void p2o_rule_none(Infer *in, const Call *c)
+{
+    (void)in;
+    (void)c;
+}
+
+static bool has_poison(const Arg *x)
+{
+    if (x->kind == ARG_VAR)
+        return x->var->type.kind == TY_NONE;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (has_poison(&x->items[i]))
+            return true;
+    return false;
+}
+
+static bool item_is_const(SchemaBase base, const Arg *x)
+{
+    double f;
+    if (base == SB_INT)
+        return p2o_dim_is_int(p2o_arg_dim(x), NULL);
+    if (base == SB_FLOAT)
+        return p2o_number_is_const(x, &f);
+    return base != SB_BOOL || x->kind == ARG_BOOL;
+}
+
+/* What the schema calls int, float or bool is fixed at conversion; SymInt and Scalar need not be. */
+static bool plain_args_are_const(Infer *in, const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        const SchemaArg *a = &c->schema->args[i];
+        const Arg       *x = &c->args[i];
+        bool             ok = true;
+        if (x->kind == ARG_LIST)
+            for (uint32_t k = 0; k < x->n; k++)
+                ok &= item_is_const(a->base, &x->items[k]);
+        else if (x->kind != ARG_NONE)
+            ok = item_is_const(a->base, x);
+        if (!ok) {
+            rule_unsupported(in, "argument '%s' must be a constant", a->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Tensor slots hold tensors or numbers, number slots no tensors: files may say otherwise. */
+static bool kinds_match(Infer *in, const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        const SchemaArg *a = &c->schema->args[i];
+        const Arg       *x = &c->args[i];
+        size_t           n = x->kind == ARG_LIST ? x->n : 1;
+        for (size_t k = 0; k < n; k++) {
+            const Arg *item = x->kind == ARG_LIST ? &x->items[k] : x;
+            if (item->kind == ARG_VAR && item->var->type.kind == TY_TENSOR &&
+                a->base != SB_TENSOR && a->base != SB_ANY) {
+                rule_fail(in, "argument '%s' is a tensor, expected a number", a->name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool sizes_agree(Infer *in, Dim rule, Dim file)
+{
+    int64_t x, y;
+    file = p2o_resolve(in->bind, file);
+    if (!file || rule == file)
+        return true;
+    if (p2o_dim_hint(in->dims, rule, &x) && p2o_dim_hint(in->dims, file, &y))
+        return x == y;
+    Dim sym, to;                            /* a data-dependent size takes the file's name for it */
+    if (p2o_dim_is_sym(rule) && p2o_role(in->bind, rule) == ROLE_DATA)
+        return p2o_unify(in->bind, rule, file, &sym, &to) != UNIFY_DIFFERENT;
+    return p2o_dim_eq(in->dims, rule, file) != NO;
+}
+
+static const char *type_text(Infer *in, Type t)
+{
+    if (t.kind == TY_INT)
+        return p2o_printf(in->arena, "int %s", p2o_dim_text(in->dims, t.value));
+    return t.kind == TY_TENSOR ? p2o_printf(in->arena, "%s[%s]", p2o_dtype_text(t.dtype),
+                                            p2o_shape_text(in->dims, t.shape))
+                               : "a number";
+}
+
+static void check_recorded(Infer *in, Var *v)
+{
+    Type rule = v->type, file = v->recorded;
+    bool ok = rule.kind == file.kind;
+    if (rule.kind == TY_NONE || file.kind == TY_NONE)
+        return;
+    if (ok && rule.kind == TY_INT)
+        ok = sizes_agree(in, rule.value, file.value);
+    if (ok && rule.kind == TY_TENSOR) {
+        ok = rule.dtype == file.dtype && rule.shape.rank == file.shape.rank;
+        for (int i = 0; ok && i < rule.shape.rank; i++)
+            ok = sizes_agree(in, rule.shape.at[i], file.shape.at[i]);
+    }
+    if (ok)
+        return;
+    rule_fail(in, "result '%s' is %s by its arguments, but the file recorded %s", v->name,
+              type_text(in, rule), type_text(in, file));
+    v->type = (Type){ 0 };
+}
+
+static void infer_call(Infer *in, const Call *c)
+{
+    for (int i = 0; i < c->nouts; i++)
+        if (c->outs[i])
+            c->outs[i]->type = (Type){ 0 };
+    for (int i = 0; i < c->nargs; i++)
+        if (has_poison(&c->args[i]))
+            return;
+    in->call = c;
+    in->failed = false;
+    if (!plain_args_are_const(in, c) || !kinds_match(in, c))
+        return;
+    c->op->shape(in, c);
+    for (int i = 0; i < c->nouts; i++) {
+        if (!c->outs[i])
+            continue;
+        if (in->failed)
+            c->outs[i]->type = (Type){ 0 };
+        else if (!c->op->unchecked)
+            check_recorded(in, c->outs[i]);
+    }
+}
+
+static void resolve_inputs(Infer *in)
+{
+    const Body *b = in->prog->main;
+    for (size_t i = 0; i < b->inputs.n; i++) {
+        Type *t = &b->inputs.at[i]->type;
+        t->shape = resolve_shape(in, t->shape);
+        t->value = p2o_resolve(in->bind, t->value);
+    }
+}
+
+bool p2o_infer(Program *p, Bindings *b)
+{
+    Infer  in = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .bind = b };
+    size_t errors = p2o_diags_errors(p->diags), bound;
+
+    do {                                    /* each round binds at least one symbol more: it ends */
+        bound = p2o_bindings_count(b);
+        resolve_inputs(&in);
+        for (size_t i = 0; i < p->main->calls.n; i++)
+            infer_call(&in, p->main->calls.at[i]);
+        if (p2o_diags_errors(p->diags) != errors)
+            return false;
+    } while (p2o_bindings_count(b) != bound);
+    return true;
+}

@@ -1,0 +1,398 @@
+#include "aten/lower.h"
+
+#include <assert.h>
+
+Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    p2o_diag(lo->diags, DIAG_UNSUPPORTED, c->loc, "%s: %s", c->target,
+             p2o_vprintf(lo->arena, fmt, ap));
+    va_end(ap);
+    lo->failed = true;
+    return NULL;
+}
+
+/* Counting on from the last number given out keeps many uses of one stem linear. */
+static const char *unique_name(Lower *lo, const char *stem)
+{
+    void    **slot = p2o_map_slot(lo->names, str_of(stem));
+    uintptr_t i = (uintptr_t)*slot;
+    if (i == 0) {
+        *slot = (void *)1;
+        return stem;
+    }
+    const char *name;
+    do
+        name = p2o_printf(lo->arena, "%s_%zu", stem, (size_t)i++);
+    while (p2o_map_get(lo->names, str_of(name)));
+    map_put(lo->names, str_of(stem), (void *)i);
+    map_put(lo->names, str_of(name), (void *)1);
+    return name;
+}
+
+/* Storage and geometry: two weights that agree in all of it are one initializer. */
+static Str weight_key(Lower *lo, const Tensor *t)
+{
+    Buf key = { .arena = lo->arena };
+    p2o_put(&key, &t->storage, sizeof t->storage);
+    p2o_put(&key, &t->dtype, sizeof t->dtype);
+    p2o_put(&key, &t->offset, sizeof t->offset);
+    p2o_put(&key, t->sizes, (size_t)t->rank * sizeof *t->sizes);
+    p2o_put(&key, t->strides, (size_t)t->rank * sizeof *t->strides);
+    return buf_str(&key);
+}
+
+static Graph *top_graph(const Lower *lo)
+{
+    const Builder *b = lo->b;
+    while (b->parent)
+        b = b->parent;
+    return b->graph;
+}
+
+static Value *weight_value(Lower *lo, const Var *v)
+{
+    void **slot = p2o_map_slot(lo->weights, weight_key(lo, v->tensor));
+    if (!*slot) {
+        *slot = p2o_graph_init(top_graph(lo), unique_name(lo, v->fqn ? v->fqn : v->name), v->tensor);
+    }
+    return *slot;
+}
+
+Value *joined_weight(Lower *lo, const Value *first, const Tensor *const *parts, size_t n, int rank_,
+                     const int64_t *sizes)
+{
+    Buf key = { .arena = lo->arena };
+    p2o_put(&key, sizes, (size_t)rank_ * sizeof *sizes);
+    for (size_t i = 0; i < n; i++) {
+        Str part = weight_key(lo, parts[i]);
+        p2o_put(&key, part.p, part.n);
+    }
+    void **slot = p2o_map_slot(lo->weights, buf_str(&key));
+    if (!*slot) {
+        const char *name = p2o_printf(lo->arena, "%s.joined", first->name ? first->name : "weight");
+        *slot = p2o_graph_init(top_graph(lo), unique_name(lo, name),
+                               p2o_tensor_join(lo->arena, parts, n, rank_, sizes));
+    }
+    return *slot;
+}
+
+static Value *var_value(Lower *lo, const Var *v)
+{
+    if (lo->values[v->id])
+        return lo->values[v->id];
+    if (v->tensor)
+        return lo->values[v->id] = weight_value(lo, v);
+    if (v->type.kind == TY_INT)                     /* sizes exist only where they are used */
+        return dim_scalar(lo, v->type.value);
+    assert(!"a value is used before it is lowered");
+    return NULL;
+}
+
+Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
+{
+    int64_t i;
+    double  f;
+    switch (x->kind) {
+    case ARG_VAR:
+        return var_value(lo, x->var);
+    case ARG_INT:
+        if (p2o_dim_is_int(x->i, &i))
+            return p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, number, 0, i, false));
+        return cast(lo, dim_scalar(lo, x->i), number);
+    case ARG_FLOAT:
+    case ARG_BOOL:
+        p2o_number_is_const(x, &f);
+        return num(lo, number, f);
+    default:
+        return NULL;
+    }
+}
+
+Value *tensor_arg(Lower *lo, const Call *c, const char *name)
+{
+    const Arg *x = p2o_call_arg(c, name);
+    return p2o_arg_value(lo, x, p2o_arg_type(x).dtype);
+}
+
+Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t)
+{
+    Value *v = p2o_arg_value(lo, p2o_call_arg(c, name), t);
+    return v ? cast(lo, v, t) : NULL;
+}
+
+Value *tensor_item(Lower *lo, const Call *c, const char *name, int i)
+{
+    const Arg *list = p2o_call_arg(c, name);
+    assert(list->kind == ARG_LIST && (uint32_t)i < list->n);
+    return p2o_arg_value(lo, &list->items[i], p2o_arg_type(&list->items[i]).dtype);
+}
+
+Value *number_arg(Lower *lo, const Call *c, const char *name, DType t) { return tensor_as(lo, c, name, t); }
+
+const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
+{
+    int64_t *v = NEW_N(lo->arena, int64_t, (size_t)n + 1);
+    int      have = list_len(c, name);
+    for (int i = 0; i < n; i++)
+        v[i] = int_item(c, name, have == 1 ? 0 : i);
+    return v;
+}
+
+DType compute_dtype(const Call *c)
+{
+    Promotion p = { 0 };
+    for (int i = 0; i < c->nargs; i++)
+        if (c->schema->args[i].base == SB_TENSOR && c->args[i].kind != ARG_NONE &&
+            c->args[i].kind != ARG_LIST)
+            promote_type(&p, p2o_arg_type(&c->args[i]));
+    DType t = promoted(&p);
+    return is_float(out_dtype(c, 0)) ? out_dtype(c, 0) : t;
+}
+
+Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
+Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
+
+Value *cast(Lower *lo, Value *x, DType t)
+{
+    if (x->dtype == t)
+        return x;
+    return emit_with(lo, ONNX_Cast, ATTRS(attr_int("to", p2o_dtype_onnx(t))), x);
+}
+
+Value *transpose(Lower *lo, Value *x, const int64_t *perm)
+{
+    bool identity = true;
+    for (int i = 0; i < rank(x); i++)
+        identity &= perm[i] == i;
+    if (identity)
+        return x;
+    int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)rank(x));
+    memcpy(kept, perm, (size_t)rank(x) * sizeof *kept);
+    return emit_with(lo, ONNX_Transpose, ATTRS(attr_ints("perm", kept, (size_t)rank(x))), x);
+}
+
+Value *swap_dims(Lower *lo, Value *x, int i, int j)
+{
+    int64_t perm[MAX_RANK];
+    for (int k = 0; k < rank(x); k++)
+        perm[k] = k;
+    perm[i] = j;
+    perm[j] = i;
+    return transpose(lo, x, perm);
+}
+
+Value *swap_last_two(Lower *lo, Value *x) { return swap_dims(lo, x, rank(x) - 1, rank(x) - 2); }
+Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
+Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
+
+Value *concat(Lower *lo, int axis, Value *const *v, int n)
+{
+    if (n == 1)
+        return v[0];
+    return p2o_build(lo->b, ONNX_Concat, ATTRS(attr_int("axis", axis)), n, v);
+}
+
+Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step)
+{
+    int64_t from;
+    bool    whole = step == 1 && p2o_dim_is_int(start, &from) && from == 0 && (!end || end == size_at(x, axis));
+    if (whole)
+        return x;
+    return emit(lo, ONNX_Slice, x, dim_value(lo, start),
+                end ? dim_value(lo, end) : INTS(lo, INT64_MAX), INTS(lo, axis), INTS(lo, step));
+}
+
+Value *select_axis(Lower *lo, Value *x, int axis, Dim index)
+{
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, dim_scalar(lo, index));
+}
+
+/* axes became an input of ReduceSum in opset 13 and of the others in 18. */
+Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    Attr keep = attr_int("keepdims", keepdims);
+    if (lo->opset >= 18 || op == ONNX_ReduceSum)
+        return emit_with(lo, op, ATTRS(keep), x, ints_const(lo, axes, (size_t)n));
+    int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)n + 1);
+    memcpy(kept, axes, (size_t)n * sizeof *kept);
+    return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
+}
+
+/* Rows that name one ONNX operator: tensor arguments in order, all in the type it computes in. */
+static Value *lower_plain(Lower *lo, const Call *c)
+{
+    Value *in[16];
+    int    n = 0;
+    DType  t = compute_dtype(c);
+    for (int i = 0; i < c->nargs && n < (int)COUNT_OF(in); i++)
+        if (c->schema->args[i].base == SB_TENSOR)
+            in[n++] = tensor_as(lo, c, c->schema->args[i].name, t);
+    return cast(lo, p2o_build(lo->b, c->op->onnx, NO_ATTRS, n, in), out_dtype(c, 0));
+}
+
+/* The type by ONNX's rules must be the type by ATen's; the latter is kept, in the user's symbols. */
+static bool types_agree(Lower *lo, const Call *c, const Type *t, Value *v)
+{
+    bool ok = t->dtype == v->dtype && t->shape.rank == v->shape.rank;
+    for (int i = 0; ok && i < t->shape.rank; i++)
+        ok = p2o_dim_eq(lo->dims, t->shape.at[i], v->shape.at[i]) != NO;
+    if (!ok)
+        p2o_diag(lo->diags, DIAG_INTERNAL, c->loc, "%s: lowered to %s[%s] where its rule says %s[%s]",
+                 c->target, p2o_dtype_text(v->dtype), p2o_shape_text(lo->dims, v->shape),
+                 p2o_dtype_text(t->dtype), p2o_shape_text(lo->dims, t->shape));
+    return ok;
+}
+
+static void bind_result(Lower *lo, const Call *c, Var *out, Value *v)
+{
+    if (!out || !v)
+        return;
+    lo->values[out->id] = v;
+    if (out->type.kind == TY_TENSOR) {
+        if (!types_agree(lo, c, &out->type, v))
+            return;
+        v->shape = out->type.shape;
+        carries_dims(lo, v);
+    } else if (out->type.kind == TY_INT) {
+        carries_int(lo, v, out->type.value);
+    }
+    if (!v->name && v->def)
+        v->name = unique_name(lo, out->name);
+}
+
+static void lower_call(Lower *lo, const Call *c)
+{
+    const AtenOp *op = c->op;
+    const Place  *place = p2o_place_at(lo->diags, c->loc);
+    Value       **out = NEW_N(lo->arena, Value *, (size_t)c->nouts + 1);
+
+    lo->failed = false;
+    lo->b->loc = c->loc;
+    lo->b->module = place ? place->module : NULL;
+    if (op->lower)
+        out[0] = op->lower(lo, c);
+    else if (op->lower_many)
+        op->lower_many(lo, c, out);
+    else if (op->onnx)
+        out[0] = lower_plain(lo, c);
+    for (int i = 0; i < c->nouts && !lo->failed; i++)
+        bind_result(lo, c, c->outs[i], out[i]);
+}
+
+static bool was_lowered(const Lower *lo, const Arg *x)
+{
+    if (x->kind == ARG_VAR && x->var->def && x->var->type.kind != TY_INT)
+        return lo->values[x->var->id] != NULL;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (!was_lowered(lo, &x->items[i]))
+            return false;
+    return true;
+}
+
+static void lower_calls(Lower *lo, const Body *body)
+{
+    for (size_t i = 0; i < body->calls.n; i++) {
+        const Call *c = body->calls.at[i];
+        bool        ready = true;
+        for (int k = 0; k < c->nargs; k++)
+            ready &= was_lowered(lo, &c->args[k]);
+        if (ready)
+            lower_call(lo, c);
+    }
+}
+
+bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out)
+{
+    Builder *outer = lo->b;
+    size_t   errors = p2o_diags_errors(lo->diags);
+    lo->b = b;
+    for (size_t i = 0; i < body->inputs.n; i++)
+        lo->values[body->inputs.at[i]->id] = in[i];
+    lower_calls(lo, body);
+    bool ok = p2o_diags_errors(lo->diags) == errors;
+    for (size_t i = 0; ok && i < body->outputs.n; i++)
+        out[i] = p2o_arg_value(lo, &body->outputs.at[i], p2o_arg_type(&body->outputs.at[i]).dtype);
+    lo->b = outer;
+    return ok;
+}
+
+static void lower_inputs(Lower *lo, const LowerOptions *o)
+{
+    size_t k = 0;                                    /* among inputs that the model really has */
+    for (size_t i = 0; i < lo->prog->inputs.n; i++) {
+        const InputSpec *s = &lo->prog->inputs.at[i];
+        if (!s->var) {
+            p2o_diag(lo->diags, DIAG_NOTE, 0, "input '%s' was a constant at capture and is no input of the model",
+                     s->name);
+            continue;
+        }
+        const char *name = k < o->ninput && o->input_names[k] ? o->input_names[k] : s->name;
+        Type        t = s->var->type;
+        Value      *v = p2o_graph_input(lo->b->graph, unique_name(lo, name), t.dtype, t.shape);
+        lo->values[s->var->id] = v;
+        if (t.kind == TY_INT)
+            carries_int(lo, v, t.value);
+        k++;
+    }
+    for (size_t i = 0; i < lo->b->graph->inputs.n; i++)
+        carries_dims(lo, lo->b->graph->inputs.at[i]);
+}
+
+/* Output names are the user's: taken before any inner value can have them. */
+static const char **claim_output_names(Lower *lo, const LowerOptions *o)
+{
+    const char **names = NEW_N(lo->arena, const char *, lo->prog->outputs.n + 1);
+    size_t       k = 0;
+    for (size_t i = 0; i < lo->prog->outputs.n; i++) {
+        const OutputSpec *s = &lo->prog->outputs.at[i];
+        if (s->kind != OUT_USER || s->value.kind == ARG_NONE)
+            continue;
+        names[i] = unique_name(lo, k < o->noutput && o->output_names[k] ? o->output_names[k] : s->name);
+        k++;
+    }
+    return names;
+}
+
+static void lower_outputs(Lower *lo, const char **names)
+{
+    for (size_t i = 0; i < lo->prog->outputs.n; i++) {
+        const OutputSpec *s = &lo->prog->outputs.at[i];
+        if (s->kind != OUT_USER) {
+            p2o_diag(lo->diags, DIAG_NOTE, 0, "the program changes '%s'; the model does not return that",
+                     s->name);
+            continue;
+        }
+        if (!names[i])
+            continue;
+        Value *v = p2o_arg_value(lo, &s->value, p2o_arg_type(&s->value).dtype);
+        if (!v) {
+            p2o_diag(lo->diags, DIAG_UNSUPPORTED, 0, "output '%s' is neither a tensor nor a number", names[i]);
+            continue;
+        }
+        if (!v->def || p2o_value_is_output(v))       /* inputs, weights and what is returned twice */
+            v = p2o_graph_node(lo->b->graph, ONNX_Identity, 1, &v, 0, NULL, 1, 0)->out[0];
+        v->name = names[i];
+        p2o_graph_output(lo->b->graph, v);
+    }
+}
+
+Graph *p2o_lower(Program *p, const LowerOptions *o)
+{
+    Arena *a = p->arena;
+    Graph *g = p2o_graph_new(a, p->diags, p->dims, o->opset, NULL);
+    Map    weights = { .arena = a }, names = { .arena = a };
+    Lower  lo = { .prog = p, .arena = a, .dims = p->dims, .diags = p->diags, .opset = o->opset,
+                  .b = p2o_builder_new(g, NULL), .values = NEW_N(a, Value *, (size_t)p->nvar + 1),
+                  .weights = &weights, .names = &names };
+    size_t errors = p2o_diags_errors(p->diags);
+
+    g->name = "main";
+    lower_inputs(&lo, o);
+    const char **output_names = claim_output_names(&lo, o);
+    lower_calls(&lo, p->main);
+    if (p2o_diags_errors(p->diags) == errors)
+        lower_outputs(&lo, output_names);
+    return p2o_diags_errors(p->diags) == errors ? g : NULL;
+}

@@ -1,0 +1,100 @@
+/* Program -> Graph, and the vocabulary in which lowerings are written.
+ *
+ * A lowering sees a call whose types are settled, reads its arguments with the functions of call.h,
+ * and returns the Value that carries the result.  What it cannot do it refuses with
+ * `return unsupported(lo, c, "...")`; the driver goes on with the next call, so one run lists all. */
+#ifndef P2O_ATEN_LOWER_H
+#define P2O_ATEN_LOWER_H
+
+#include "aten/call.h"
+#include "aten/infer.h"
+#include "aten/ops.h"
+#include "onnx/build.h"
+
+struct Lower {
+    Program    *prog;
+    Arena      *arena;
+    Dims       *dims;
+    Diags      *diags;
+    Builder    *b;              /* of the graph being filled */
+    int         opset;
+    Value     **values;         /* by Var id */
+    Map        *weights;        /* storage and geometry -> Value *: tied weights are one */
+    Map        *names;          /* of values */
+    bool        failed;         /* the call being lowered was refused */
+};
+
+typedef struct LowerOptions {
+    int                opset;
+    const char *const *input_names, *const *output_names;       /* NULL entries keep the program's */
+    size_t             ninput, noutput;
+} LowerOptions;
+
+/* Types are inferred.  NULL after diagnostics. */
+Graph *p2o_lower(Program *p, const LowerOptions *o);
+
+/* Lowers a body's calls into `b`'s graph, its inputs standing for `in`; outputs to out. */
+bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out);
+
+/* Nodes.  A NULL input is an absent optional one. */
+#define ATTRS(...)   (int)COUNT_OF(((const Attr[]){ __VA_ARGS__ })), (const Attr[]){ __VA_ARGS__ }
+#define NO_ATTRS     0, NULL
+#define INPUTS(...)  (int)COUNT_OF(((Value *const[]){ __VA_ARGS__ })), (Value *const[]){ __VA_ARGS__ }
+#define emit(lo, op, ...)             p2o_build((lo)->b, op, NO_ATTRS, INPUTS(__VA_ARGS__))
+#define emit_with(lo, op, attrs, ...) p2o_build((lo)->b, op, attrs, INPUTS(__VA_ARGS__))
+#define emit_many(lo, op, attrs, nout, out, ...) \
+    p2o_build_many((lo)->b, op, attrs, INPUTS(__VA_ARGS__), nout, out)
+
+Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...) PRINTF_LIKE(3, 4);   /* NULL */
+
+/* Arguments. */
+Value *p2o_arg_value(Lower *lo, const Arg *x, DType number);    /* NULL for None; numbers as that type */
+Value *tensor_arg(Lower *lo, const Call *c, const char *name);  /* as it is; NULL when None */
+Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t);  /* cast; numbers made so */
+Value *tensor_item(Lower *lo, const Call *c, const char *name, int i);
+Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 0 */
+const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
+static inline Shape out_shape(const Call *c, int i) { return c->outs[i]->type.shape; }
+static inline DType out_dtype(const Call *c, int i) { return c->outs[i]->type.dtype; }
+/* torch.result_type of all tensor arguments; as a float when the result is one. */
+DType compute_dtype(const Call *c);
+
+/* Constants. */
+Value *ints_const(Lower *lo, const int64_t *v, size_t n);
+#define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
+Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
+
+/* Pieces of weights as one initializer, named after the first of them.  Nothing is copied: they are
+ * joined as they are written. */
+Value *joined_weight(Lower *lo, const Value *first, const Tensor *const *parts, size_t n, int rank,
+                     const int64_t *sizes);
+
+/* Facts. */
+static inline int   rank(const Value *v) { return v->shape.rank; }
+static inline Dim   size_at(const Value *v, int i) { return dim_at(v->shape, i); }
+static inline bool  is_size(const Value *v, int i, int64_t n) { return dim_is(size_at(v, i), n); }
+
+/* Moves; each returns its input where there is nothing to do. */
+Value *cast(Lower *lo, Value *x, DType t);
+Value *transpose(Lower *lo, Value *x, const int64_t *perm);
+Value *swap_dims(Lower *lo, Value *x, int i, int j);
+Value *swap_last_two(Lower *lo, Value *x);
+Value *unsqueeze(Lower *lo, Value *x, int axis);
+Value *squeeze(Lower *lo, Value *x, int axis);
+Value *concat(Lower *lo, int axis, Value *const *v, int n);
+/* [start, end) with a positive step along one axis; NULL end: to the last. */
+Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
+Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
+Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
+
+/* Sizes at run time (dims.c). */
+Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
+Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
+Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
+Value *reshape(Lower *lo, Value *x, Shape to);
+Value *expand(Lower *lo, Value *x, Shape to);
+Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
+void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
+void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */
+
+#endif

@@ -1,0 +1,34 @@
+/* The operator tables: one ATen operator is one row, in one of the ops_*.c files. */
+#ifndef P2O_ATEN_OPS_H
+#define P2O_ATEN_OPS_H
+
+#include "aten/schema.h"
+#include "onnx/graph.h"
+
+typedef struct Infer Infer;
+typedef struct Lower Lower;
+
+typedef void   ShapeRule(Infer *in, const Call *c);
+typedef Value *LowerFn(Lower *lo, const Call *c);
+typedef void   LowerManyFn(Lower *lo, const Call *c, Value **out);
+
+typedef struct AtenOp {
+    const char  *schema;     /* verbatim from PyTorch: names, types, defaults, aliasing */
+    ShapeRule   *shape;      /* sets the type of every result */
+    OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
+    LowerFn     *lower;      /* or: this function, for one result */
+    LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
+    bool         unchecked;  /* what files record of its results is wrong and not compared */
+    const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
+} AtenOp;
+
+typedef struct Ops Ops;
+
+Ops          *p2o_ops_new(Arena *a, Dims *t);
+const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Tensor"; NULL: none */
+/* Rows in table order; NULL past the last. */
+const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
+/* Parsed on first use. */
+const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
+
+#endif

@@ -1,0 +1,626 @@
+/* Text to Dims: our own form, sympy's str form and its srepr form are one grammar here.
+ *
+ *     expr    = sum { (comparison | "&" | "|") sum }
+ *     sum     = product { ("+" | "-") product }
+ *     product = signed { ("*" | "/" | "//" | "%") signed }
+ *     signed  = { "-" | "+" | "~" } power          power = primary [ ("^" | "**") signed ]
+ *     primary = number | name | name "(" [ item { "," item } ] ")" | "(" expr ")"
+ *     item    = expr | string | name "=" item
+ *
+ * Inside, a value is an exact quotient of Dims, as sympy writes s/2 within floor(); no numerator
+ * means that the text is well formed but no such quotient.  Nothing is ever evaluated. */
+#include "base/num.h"
+#include "ir/dim_node.h"
+
+enum { MAX_NESTING = 100, MAX_TEXT = 512 * 1024 };
+
+typedef struct Quot {
+    Dim  num;                   /* NULL: no integer expression */
+    Dim  den;                   /* never the number 0 */
+    bool is_float;              /* exact, yet a float in the program: no size until rounded */
+} Quot;
+
+typedef struct Parser {
+    Dims       *t;
+    Str         text;
+    size_t      at;
+    int         depth;
+    const char *error;
+} Parser;
+
+static const Quot no_quot = { NULL, NULL, false };
+
+static Quot quot_of(Parser *p, Dim d)
+{
+    return d ? (Quot){ d, p2o_dim_int(p->t, 1), false } : no_quot;
+}
+
+static Quot quot_of_int(Parser *p, int64_t v) { return quot_of(p, p2o_dim_int(p->t, v)); }
+
+/* Lowest terms, as far as exact division sees them. */
+static Quot quot_over(Parser *p, Dim num, Dim den, bool is_float)
+{
+    if (!num || !den || den->nterm == 0)
+        return no_quot;
+    Dim whole = p2o_dim_exact_div(p->t, num, den);
+    if (whole)
+        return (Quot){ whole, p2o_dim_int(p->t, 1), is_float };
+    return (Quot){ num, den, is_float };
+}
+
+static Quot quot_add(Parser *p, Quot a, Quot b)
+{
+    bool is_float = a.is_float || b.is_float;
+    if (!a.num || !b.num)
+        return no_quot;
+    if (a.den == b.den)
+        return quot_over(p, p2o_dim_add(p->t, a.num, b.num), a.den, is_float);
+    Dim num = p2o_dim_add(p->t, p2o_dim_mul(p->t, a.num, b.den), p2o_dim_mul(p->t, b.num, a.den));
+    return quot_over(p, num, p2o_dim_mul(p->t, a.den, b.den), is_float);
+}
+
+static Quot quot_mul(Parser *p, Quot a, Quot b)
+{
+    if (!a.num || !b.num)
+        return no_quot;
+    return quot_over(p, p2o_dim_mul(p->t, a.num, b.num), p2o_dim_mul(p->t, a.den, b.den),
+                     a.is_float || b.is_float);
+}
+
+static Quot quot_inverse(Parser *p, Quot a)
+{
+    return a.num ? quot_over(p, a.den, a.num, a.is_float) : no_quot;
+}
+
+static Quot quot_div(Parser *p, Quot a, Quot b) { return quot_mul(p, a, quot_inverse(p, b)); }
+static Quot quot_neg(Parser *p, Quot a) { return quot_mul(p, quot_of_int(p, -1), a); }
+
+/* The value as a size; NULL when it is none. */
+static Dim integer_of(Quot a)
+{
+    int64_t d;
+    return a.num && !a.is_float && p2o_dim_is_int(a.den, &d) && d == 1 ? a.num : NULL;
+}
+
+static Quot quot_floor(Parser *p, Quot a)
+{
+    return a.num ? quot_of(p, p2o_dim_floordiv(p->t, a.num, a.den)) : no_quot;
+}
+
+static Quot quot_ceil(Parser *p, Quot a)
+{
+    return a.num ? quot_of(p, p2o_dim_ceildiv(p->t, a.num, a.den)) : no_quot;
+}
+
+/* Towards zero: down where the value is known not to be negative. */
+static Quot quot_trunc(Parser *p, Quot a)
+{
+    int64_t d;
+    if (!a.num || (p2o_dim_is_int(a.den, &d) && d == 1))
+        return quot_of(p, a.num);
+    if (bounds_of(a.num).lo < 0 || bounds_of(a.den).lo < 0)
+        return no_quot;
+    return quot_floor(p, a);
+}
+
+/* Only constant exponents; negative ones give quotients. */
+static Quot quot_pow(Parser *p, Quot a, Quot e)
+{
+    int64_t n;
+    if (!a.num || !p2o_dim_is_int(integer_of(e), &n) || n == INT64_MIN)
+        return no_quot;
+    int64_t m = n < 0 ? -n : n;
+    Quot    r = quot_over(p, p2o_dim_pow(p->t, a.num, m), p2o_dim_pow(p->t, a.den, m), a.is_float);
+    return n < 0 ? quot_inverse(p, r) : r;
+}
+
+static Quot quot_mod(Parser *p, Quot a, Quot b)
+{
+    return quot_of(p, p2o_dim_mod(p->t, integer_of(a), integer_of(b)));
+}
+
+static Quot quot_floordiv(Parser *p, Quot a, Quot b)
+{
+    return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a), integer_of(b)));
+}
+
+static Quot call_add(Parser *p, int n, const Quot *a)
+{
+    Quot r = quot_of_int(p, 0);
+    for (int i = 0; i < n; i++)
+        r = quot_add(p, r, a[i]);
+    return r;
+}
+
+static Quot call_mul(Parser *p, int n, const Quot *a)
+{
+    Quot r = quot_of_int(p, 1);
+    for (int i = 0; i < n; i++)
+        r = quot_mul(p, r, a[i]);
+    return r;
+}
+
+static Quot call_extreme(Parser *p, int n, const Quot *a, bool max)
+{
+    Dim *list = NEW_N(p->t->arena, Dim, (size_t)n);
+    for (int i = 0; i < n; i++)
+        list[i] = integer_of(a[i]);
+    return quot_of(p, max ? p2o_dim_max_of(p->t, n, list) : p2o_dim_min_of(p->t, n, list));
+}
+
+static Quot call_max(Parser *p, int n, const Quot *a) { return call_extreme(p, n, a, true); }
+static Quot call_min(Parser *p, int n, const Quot *a) { return call_extreme(p, n, a, false); }
+
+static Quot call_pow(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_pow(p, a[0], a[1]);
+}
+
+static Quot call_floordiv(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_floordiv(p, a[0], a[1]);
+}
+
+static Quot call_cleandiv(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    Dim exact = p2o_dim_exact_div(p->t, integer_of(a[0]), integer_of(a[1]));
+    return exact ? quot_of(p, exact) : quot_floordiv(p, a[0], a[1]);
+}
+
+static Quot call_ceildiv(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, p2o_dim_ceildiv(p->t, integer_of(a[0]), integer_of(a[1])));
+}
+
+static Quot call_mod(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_mod(p, a[0], a[1]);
+}
+
+static Quot call_modular(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_mod(p, quot_floordiv(p, a[0], a[1]), a[2]);
+}
+
+/* 2^a; NULL unless a is a number that allows it. */
+static Dim power_of_two(Parser *p, Quot a)
+{
+    int64_t n;
+    if (!p2o_dim_is_int(integer_of(a), &n) || n < 0 || n > 62)
+        return NULL;
+    return p2o_dim_int(p->t, (int64_t)1 << n);
+}
+
+static Quot call_lshift(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, p2o_dim_mul(p->t, integer_of(a[0]), power_of_two(p, a[1])));
+}
+
+static Quot call_rshift(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a[0]), power_of_two(p, a[1])));
+}
+
+static Quot call_same(Parser *p, int n, const Quot *a)
+{
+    (void)p, (void)n;
+    return a[0];
+}
+
+static Quot call_integer(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, integer_of(a[0]));
+}
+
+static Quot call_tofloat(Parser *p, int n, const Quot *a)
+{
+    (void)p, (void)n;
+    return (Quot){ a[0].num, a[0].den, true };
+}
+
+static Quot call_rational(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_div(p, a[0], a[1]);
+}
+
+static Quot call_truediv(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    Quot q = quot_div(p, a[0], a[1]);
+    q.is_float = true;
+    return q;
+}
+
+static Quot call_floor(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_floor(p, a[0]);
+}
+
+static Quot call_ceil(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_ceil(p, a[0]);
+}
+
+static Quot call_trunc(Parser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_trunc(p, a[0]);
+}
+
+typedef Quot CallFn(Parser *p, int n, const Quot *a);
+
+typedef struct Function {
+    const char *name;
+    CallFn     *fn;
+    int         nmin, nmax;
+} Function;
+
+static const Function functions[] = {
+    { "Add", call_add, 0, INT32_MAX },
+    { "Mul", call_mul, 0, INT32_MAX },
+    { "Max", call_max, 1, INT32_MAX },
+    { "max", call_max, 1, INT32_MAX },
+    { "Min", call_min, 1, INT32_MAX },
+    { "min", call_min, 1, INT32_MAX },
+    { "Integer", call_integer, 1, 1 },
+    { "Rational", call_rational, 2, 2 },
+    { "Pow", call_pow, 2, 2 },
+    { "PowByNatural", call_pow, 2, 2 },
+    { "FloorDiv", call_floordiv, 2, 2 },
+    { "CleanDiv", call_cleandiv, 2, 2 },
+    { "CeilDiv", call_ceildiv, 2, 2 },
+    { "Mod", call_mod, 2, 2 },
+    { "PythonMod", call_mod, 2, 2 },
+    { "ModularIndexing", call_modular, 3, 3 },
+    { "LShift", call_lshift, 2, 2 },
+    { "RShift", call_rshift, 2, 2 },
+    { "Identity", call_same, 1, 1 },
+    { "ToFloat", call_tofloat, 1, 1 },
+    { "IntTrueDiv", call_truediv, 2, 2 },
+    { "floor", call_floor, 1, 1 },
+    { "FloorToInt", call_floor, 1, 1 },
+    { "ceiling", call_ceil, 1, 1 },
+    { "CeilToInt", call_ceil, 1, 1 },
+    { "TruncToInt", call_trunc, 1, 1 },
+};
+
+static Quot malformed(Parser *p, const char *expected)
+{
+    if (p->error)
+        return no_quot;
+    if (p->at < p->text.n && p->text.p[p->at] > ' ' && p->text.p[p->at] < 127)
+        p->error = p2o_printf(p->t->arena, "'%c' at offset %zu, expected %s", p->text.p[p->at],
+                              p->at, expected);
+    else
+        p->error = p2o_printf(p->t->arena, "%s at offset %zu, expected %s",
+                              p->at < p->text.n ? "a strange byte" : "end of text", p->at, expected);
+    return no_quot;
+}
+
+static char peek_at(const Parser *p, size_t ahead)
+{
+    return ahead < p->text.n - p->at ? p->text.p[p->at + ahead] : 0;
+}
+
+static void skip_blanks(Parser *p)
+{
+    while (p->at < p->text.n && strchr(" \t\r\n", p->text.p[p->at]) && p->text.p[p->at])
+        p->at++;
+}
+
+/* Takes `sign` if it comes next. */
+static bool take(Parser *p, const char *sign)
+{
+    size_t n = strlen(sign);
+    skip_blanks(p);
+    if (p->text.n - p->at < n || memcmp(p->text.p + p->at, sign, n))
+        return false;
+    p->at += n;
+    return true;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_word(char c)
+{
+    return is_digit(c) || c == '_' || c == '.' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static Str take_word(Parser *p)
+{
+    size_t from = p->at;
+    while (is_word(peek_at(p, 0)))
+        p->at++;
+    return (Str){ p->text.p + from, p->at - from };
+}
+
+/* 'text' or "text", without escapes: names and numbers need none. */
+static bool take_string(Parser *p, Str *out)
+{
+    skip_blanks(p);
+    char quote = peek_at(p, 0);
+    if (quote != '\'' && quote != '"')
+        return false;
+    size_t from = ++p->at;
+    while (p->at < p->text.n && p->text.p[p->at] != quote)
+        p->at++;
+    *out = (Str){ p->text.p + from, p->at - from };
+    if (p->at == p->text.n)
+        malformed(p, "a closing quote");
+    else
+        p->at++;
+    return true;
+}
+
+static Quot parse_expr(Parser *p);
+static Quot parse_signed(Parser *p);
+
+/* A float that is a short binary fraction is one exactly: 2.0, 0.5, -1.25. */
+static Quot quot_of_float(Parser *p, Str s)
+{
+    double x;
+    if (!p2o_parse_f64(s, &x))
+        return no_quot;
+    for (int64_t den = 1; den <= 1024; den *= 2, x *= 2) {
+        if (!(x > -1e9 && x < 1e9))
+            break;
+        if (x == (double)(int64_t)x)
+            return quot_over(p, p2o_dim_int(p->t, (int64_t)x), p2o_dim_int(p->t, den), true);
+    }
+    return no_quot;
+}
+
+static bool is_exponent_sign(const Parser *p, size_t from)
+{
+    char c = peek_at(p, 0), before = p->at > from ? p->text.p[p->at - 1] : 0;
+    return (c == '-' || c == '+') && (before == 'e' || before == 'E');
+}
+
+static Quot parse_number(Parser *p, bool negative)
+{
+    size_t  from = p->at;
+    int64_t v;
+    double  unused;
+    bool    integer = true;
+    while (is_word(peek_at(p, 0)) || is_exponent_sign(p, from))
+        integer &= is_digit(p->text.p[p->at++]);
+    Str s = { p->text.p + from, p->at - from };
+    if (!integer) {
+        if (p2o_parse_f64(s, &unused))
+            return quot_of_float(p, s);
+        p->at = from;
+        return malformed(p, "a number");
+    }
+    if (negative)                       /* with its sign, or INT64_MIN would not be read */
+        s = str_of(p2o_printf(p->t->arena, "-%.*s", STR_ARG(s)));
+    return p2o_parse_i64(s, &v) ? quot_of_int(p, v) : no_quot;
+}
+
+typedef VEC(Quot) Quots;
+
+/* Arguments up to the closing parenthesis; `text` gets the first string among them. */
+static bool parse_items(Parser *p, Quots *args, Str *text)
+{
+    bool first = true;
+    while (!p->error && !take(p, ")")) {
+        Str    s, name;
+        size_t from;
+        if (!first && !take(p, ","))
+            malformed(p, "',' or ')'");
+        first = false;
+        skip_blanks(p);
+        from = p->at;
+        name = take_word(p);
+        skip_blanks(p);
+        bool keyword = name.n && !is_digit(name.p[0]) && peek_at(p, 0) == '=' && peek_at(p, 1) != '=';
+        p->at = keyword ? p->at + 1 : from;
+        if (take_string(p, &s)) {
+            if (!text->p && !keyword)
+                *text = s;
+            continue;
+        }
+        Quot q = parse_expr(p);
+        if (!keyword)
+            VEC_PUSH(p->t->arena, args, q);
+    }
+    return !p->error;
+}
+
+static const Function *find_function(Str name)
+{
+    for (size_t i = 0; i < COUNT_OF(functions); i++)
+        if (str_is(name, functions[i].name))
+            return &functions[i];
+    return NULL;
+}
+
+static Quot parse_call(Parser *p, Str name)
+{
+    Quots           args = { 0 };
+    Str             text = { NULL, 0 };
+    size_t          from = p->at;
+    const Function *f = find_function(name);
+    if (!parse_items(p, &args, &text))
+        return no_quot;
+    if (str_is(name, "Symbol")) {
+        if (text.p && p2o_dim_name_ok(text))
+            return quot_of(p, p2o_dim_sym_of(p->t, text));
+        p->at = from;
+        return malformed(p, "a symbol's name");
+    }
+    if (str_is(name, "Float") && text.p)
+        return quot_of_float(p, text);
+    if (!f)
+        return no_quot;
+    if (args.n < (size_t)f->nmin || args.n > (size_t)f->nmax) {
+        p->error = p2o_printf(p->t->arena, "%s with %zu arguments at offset %zu", f->name, args.n, from);
+        return no_quot;
+    }
+    return f->fn(p, (int)args.n, args.at);
+}
+
+/* Words of sympy and Python that are no sizes, unless a symbol of that name exists. */
+static bool is_constant_word(Str s)
+{
+    static const char *const words[] = {
+        "oo", "int_oo", "zoo", "nan", "inf", "true", "false", "True", "False", "None",
+    };
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (str_is(s, words[i]))
+            return true;
+    return false;
+}
+
+static Quot parse_word(Parser *p)
+{
+    size_t from = p->at;
+    Str    name = take_word(p);
+    if (take(p, "("))
+        return parse_call(p, name);
+    if (!p2o_dim_name_ok(name)) {
+        p->at = from;
+        return malformed(p, "a symbol's name");
+    }
+    if (is_constant_word(name) && !p2o_dim_has_sym(p->t, name))
+        return no_quot;
+    return quot_of(p, p2o_dim_sym_of(p->t, name));
+}
+
+static Quot parse_primary(Parser *p)
+{
+    skip_blanks(p);
+    char c = peek_at(p, 0);
+    if (is_digit(c) || (c == '.' && is_digit(peek_at(p, 1))))
+        return parse_number(p, false);
+    if (is_word(c) && c != '.')
+        return parse_word(p);
+    if (!take(p, "("))
+        return malformed(p, "a number, a name or '('");
+    Quot q = parse_expr(p);
+    if (!p->error && !take(p, ")"))
+        return malformed(p, "')'");
+    return q;
+}
+
+static Quot parse_power(Parser *p, bool *minus)
+{
+    Quot q;
+    skip_blanks(p);
+    if (*minus && is_digit(peek_at(p, 0))) {
+        size_t from = p->at;
+        q = parse_number(p, true);
+        skip_blanks(p);
+        bool raised = peek_at(p, 0) == '^' || (peek_at(p, 0) == '*' && peek_at(p, 1) == '*');
+        if (p->error || (!raised && q.num && !q.is_float)) {
+            *minus = false;
+            return q;
+        }
+        p->at = from;                   /* -2^2 is -(2^2) */
+    }
+    q = parse_primary(p);
+    if (p->error || (!take(p, "**") && !take(p, "^")))
+        return q;
+    return quot_pow(p, q, parse_signed(p));
+}
+
+static Quot parse_signed(Parser *p)
+{
+    bool minus = false, inverted = false;
+    if (++p->depth > MAX_NESTING) {
+        p->error = "nested too deep";
+        return no_quot;
+    }
+    for (;;) {
+        if (take(p, "-"))
+            minus = !minus;
+        else if (take(p, "~"))
+            inverted = true;
+        else if (!take(p, "+"))
+            break;
+    }
+    Quot q = parse_power(p, &minus);
+    p->depth--;
+    if (inverted)
+        return no_quot;
+    return minus ? quot_neg(p, q) : q;
+}
+
+static Quot parse_product(Parser *p)
+{
+    Quot q = parse_signed(p);
+    while (!p->error) {
+        if (take(p, "//"))
+            q = quot_floordiv(p, q, parse_signed(p));
+        else if (take(p, "/"))
+            q = quot_div(p, q, parse_signed(p));
+        else if (take(p, "*"))
+            q = quot_mul(p, q, parse_signed(p));
+        else if (take(p, "%"))
+            q = quot_mod(p, q, parse_signed(p));
+        else
+            break;
+    }
+    return q;
+}
+
+static Quot parse_sum(Parser *p)
+{
+    Quot q = parse_product(p);
+    while (!p->error) {
+        if (take(p, "+"))
+            q = quot_add(p, q, parse_product(p));
+        else if (take(p, "-"))
+            q = quot_add(p, q, quot_neg(p, parse_product(p)));
+        else
+            break;
+    }
+    return q;
+}
+
+static bool take_relation(Parser *p)
+{
+    static const char *const signs[] = { "<=", ">=", "==", "!=", "<", ">", "&", "|" };
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
+        if (take(p, signs[i]))
+            return true;
+    return false;
+}
+
+/* Comparisons and logic need no precedence: whatever they are made of, they are no integers. */
+static Quot parse_expr(Parser *p)
+{
+    Quot q = parse_sum(p);
+    while (!p->error && take_relation(p)) {
+        parse_sum(p);
+        q = no_quot;
+    }
+    return q;
+}
+
+Dim p2o_dim_parse(Dims *t, Str text, const char **error)
+{
+    Parser p = { .t = t, .text = text };
+    *error = NULL;
+    if (text.n > MAX_TEXT) {
+        *error = "expression longer than 512 kB";
+        return NULL;
+    }
+    Quot q = parse_expr(&p);
+    skip_blanks(&p);
+    if (!p.error && p.at < text.n)
+        malformed(&p, "an operator or the end");
+    *error = p.error;
+    return p.error ? NULL : integer_of(q);
+}

@@ -1,0 +1,145 @@
+/* Dims as text, with as few parentheses as read back without doubt: quotients and remainders keep
+ * theirs inside products, where `a*b//c` would be right but unclear. */
+#include <inttypes.h>
+
+#include "ir/dim_node.h"
+
+static void put_dim(Buf *b, Dim d);
+
+static void put_in_parens(Buf *b, Dim d)
+{
+    p2o_puts(b, "(");
+    put_dim(b, d);
+    p2o_puts(b, ")");
+}
+
+/* A chain max(max(a, b), c) is written max(a, b, c). */
+static void put_chain(Buf *b, Dim d, DimKind kind)
+{
+    if (d->kind == kind) {
+        put_chain(b, d->operand[0], kind);
+        p2o_puts(b, ", ");
+        d = d->operand[1];
+    }
+    put_dim(b, d);
+}
+
+/* Needs no parentheses whatever stands beside it. */
+static bool is_tight(Dim d)
+{
+    if (d->kind == DIM_INT)
+        return d->value >= 0;
+    return d->kind == DIM_SYM || d->kind == DIM_MIN || d->kind == DIM_MAX;
+}
+
+/* 2*b*s^2, without quotients and remainders among the factors. */
+static bool is_plain_product(Dim d)
+{
+    if (d->kind != DIM_SUM || d->nterm != 1 || d->term[0].coef < 0)
+        return false;
+    for (int i = 0; i < d->term[0].natom; i++)
+        if (!is_tight(d->term[0].atom[i]))
+            return false;
+    return true;
+}
+
+static void put_operand(Buf *b, Dim d, bool left)
+{
+    if (is_tight(d) || (left && is_plain_product(d)))
+        put_dim(b, d);
+    else
+        put_in_parens(b, d);
+}
+
+static void put_opaque(Buf *b, Dim d)
+{
+    if (d->kind == DIM_MIN || d->kind == DIM_MAX) {
+        p2o_puts(b, d->kind == DIM_MIN ? "min(" : "max(");
+        put_chain(b, d, d->kind);
+        p2o_puts(b, ")");
+        return;
+    }
+    put_operand(b, d->operand[0], true);
+    p2o_puts(b, d->kind == DIM_FLOORDIV ? "//" : " % ");
+    put_operand(b, d->operand[1], false);
+}
+
+/* The term without the sign of its coefficient; `alone`: nothing binds to it from the left. */
+static void put_magnitude(Buf *b, const DimTerm *term, bool alone)
+{
+    uint64_t k = term->coef < 0 ? 0 - (uint64_t)term->coef : (uint64_t)term->coef;
+    bool     first = true;
+    if (k != 1 || term->natom == 0) {
+        p2o_putf(b, "%" PRIu64, k);
+        first = false;
+    }
+    alone &= first && term->natom == 1 && term->power[0] == 1;
+    for (int i = 0; i < term->natom; i++) {
+        if (!first)
+            p2o_puts(b, "*");
+        first = false;
+        if (alone || is_tight(term->atom[i]))
+            put_dim(b, term->atom[i]);
+        else
+            put_in_parens(b, term->atom[i]);
+        if (term->power[i] != 1)
+            p2o_putf(b, "^%d", term->power[i]);
+    }
+}
+
+static void put_term(Buf *b, const DimTerm *term, bool leads)
+{
+    bool minus = term->coef < 0;
+    if (leads) {
+        p2o_puts(b, minus ? "-" : "");
+        put_magnitude(b, term, !minus);
+    } else if (term->coef == INT64_MIN) {
+        p2o_puts(b, " + -");            /* its magnitude alone would not read back */
+        put_magnitude(b, term, false);
+    } else {
+        p2o_puts(b, minus ? " - " : " + ");
+        put_magnitude(b, term, true);
+    }
+}
+
+/* `8 - s` rather than `-s + 8`: a positive term leads if there is one. */
+static int leading_term(Dim d)
+{
+    for (int i = 0; i < d->nterm; i++)
+        if (d->term[i].coef > 0)
+            return i;
+    return 0;
+}
+
+static void put_dim(Buf *b, Dim d)
+{
+    if (d->kind == DIM_INT) {
+        p2o_putf(b, "%" PRId64, d->value);
+        return;
+    }
+    if (d->kind == DIM_SYM) {
+        p2o_puts(b, d->name);
+        return;
+    }
+    if (is_opaque(d)) {
+        put_opaque(b, d);
+        return;
+    }
+    int lead = leading_term(d);
+    put_term(b, &d->term[lead], true);
+    for (int i = 0; i < d->nterm; i++)
+        if (i != lead)
+            put_term(b, &d->term[i], false);
+}
+
+const char *p2o_dim_text(Dims *t, Dim d)
+{
+    if (!d)
+        return "?";
+    if (!d->text) {
+        Buf b = { .arena = t->arena };
+        put_dim(&b, d);
+        thaw(d)->text = b.at;
+    }
+    return d->text;
+}

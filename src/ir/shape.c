@@ -1,0 +1,57 @@
+#include "ir/shape.h"
+
+Dim *p2o_shape_copy(Arena *a, Shape s, int extra)
+{
+    Dim *d = NEW_N(a, Dim, (size_t)(s.rank + extra) + 1);
+    for (int i = 0; i < s.rank; i++)
+        d[i] = s.at[i];
+    return d;
+}
+
+bool p2o_shape_same(Shape a, Shape b)
+{
+    if (a.rank != b.rank)
+        return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.at[i] != b.at[i])
+            return false;
+    return true;
+}
+
+Dim p2o_shape_product(Dims *t, Shape s, int from, int to)
+{
+    Dim p = p2o_dim_int(t, 1);
+    for (int i = from; i < to; i++) {
+        int64_t v;
+        if (p2o_dim_is_int(s.at[i], &v) && v == 0)
+            return s.at[i];              /* other dims may be near 2^63: zero wins before overflow */
+    }
+    for (int i = from; i < to; i++)
+        p = p2o_dim_mul(t, p, s.at[i]);
+    return p;
+}
+
+bool p2o_shape_is_const(Shape s)
+{
+    for (int i = 0; i < s.rank; i++)
+        if (!p2o_dim_is_int(s.at[i], NULL))
+            return false;
+    return true;
+}
+
+const char *p2o_shape_text(Dims *t, Shape s)
+{
+    Buf b = { .arena = p2o_dims_arena(t) };
+    for (int i = 0; i < s.rank; i++)
+        p2o_putf(&b, "%s%s", i ? ", " : "", p2o_dim_text(t, s.at[i]));
+    return b.at ? b.at : "";
+}
+
+bool p2o_wrap_dim(int64_t dim, int rank, bool scalar_ok, int *out)
+{
+    int n = rank == 0 && scalar_ok ? 1 : rank;
+    if (dim < -n || dim >= n)
+        return false;
+    *out = (int)(dim < 0 ? dim + n : dim);
+    return true;
+}

@@ -1,0 +1,36 @@
+/* The rows of onnx_ops.def as a table.  They stand in ASCII order, so bisection finds a name. */
+#include "onnx/onnx_ops.h"
+
+#include "onnx/onnx_rules.h"
+
+static const OnnxInfo rows[] = {
+#define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule)                \
+    [ONNX_##name] = { #name,  domain,  since,   min_in,                                  \
+                      max_in, min_out, max_out, p2o_onnx_rule_##rule },
+#include "onnx/onnx_ops.def"
+#undef ONNX
+};
+
+const OnnxInfo *p2o_onnx_info(OnnxOp op) { return &rows[op]; }
+
+static int compare_name(Str a, const char *z)
+{
+    size_t nz = strlen(z), n = a.n < nz ? a.n : nz;
+    int    c = n ? memcmp(a.p, z, n) : 0;
+    return c ? c : (a.n > nz) - (a.n < nz);
+}
+
+OnnxOp p2o_onnx_find(Str name)
+{
+    int lo = ONNX_NONE + 1, hi = ONNX_COUNT;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2, c = compare_name(name, rows[mid].name);
+        if (c == 0)
+            return (OnnxOp)mid;
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return ONNX_NONE;
+}

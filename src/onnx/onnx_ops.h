@@ -1,0 +1,28 @@
+/* Facts about ONNX operators: one row each in onnx_ops.def. */
+#ifndef P2O_ONNX_ONNX_OPS_H
+#define P2O_ONNX_ONNX_OPS_H
+
+#include "onnx/graph.h"
+
+/* Sets dtype, shape and, where known, ints of every output.  false: the node is ill-typed. */
+typedef bool OnnxRule(Graph *g, Node *n);
+
+typedef struct OnnxInfo {
+    const char *name;
+    const char *domain;                 /* "" for ai.onnx, "com.microsoft" ... */
+    int         since;                  /* opset in which the form we use appeared */
+    int         min_in, max_in;         /* max -1: any number */
+    int         min_out, max_out;
+    OnnxRule   *rule;
+} OnnxInfo;
+
+const OnnxInfo *p2o_onnx_info(OnnxOp op);               /* op is not ONNX_NONE */
+OnnxOp          p2o_onnx_find(Str name);                /* ONNX_NONE: no row */
+
+/* Checks the number of inputs and outputs and the opset, then applies the operator's rule.  On
+ * false every output is poison (DT_NONE); nothing is reported. */
+bool p2o_onnx_infer(Graph *g, Node *n);
+/* Dtype, shape and, when short integers, contents of a constant whose tensor is sound. */
+void p2o_onnx_type_constant(Graph *g, Value *v, const Tensor *x);
+
+#endif

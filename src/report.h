@@ -1,0 +1,15 @@
+/* Texts for people: what a file contains, what a conversion made, what is supported. */
+#ifndef P2O_REPORT_H
+#define P2O_REPORT_H
+
+#include "aten/ops.h"
+#include "front/sniff.h"
+#include "run/array.h"
+
+const char *p2o_report_graph(const Graph *g);
+const char *p2o_report_ops(Arena *a, Ops *o);
+const char *p2o_report_arrays(Arena *a, const NamedArray *v, size_t n);
+/* NULL after a diagnostic. */
+const char *p2o_report_file(Diags *d, Dims *t, Ops *o, Source *s, FileKind k, Zip *zip);
+
+#endif

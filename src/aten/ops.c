@@ -2,15 +2,20 @@
 
 #include <assert.h>
 
-extern const AtenOp p2o_ops_act[], p2o_ops_math[], p2o_ops_reduce[], p2o_ops_linalg[],
-    p2o_ops_conv[], p2o_ops_norm[], p2o_ops_view[], p2o_ops_index[], p2o_ops_create[],
-    p2o_ops_attn[], p2o_ops_rnn[], p2o_ops_pool[], p2o_ops_sym[];
-
 /* Each table ends in a row without a schema. */
+#define TABLES(X) \
+    X(act) X(attn) X(cast) X(control) X(conv) X(create) X(fft) X(index) \
+    X(join) X(linalg) X(loss) X(math) X(norm) X(pad) X(pool) X(random) \
+    X(reduce) X(rnn) X(sort) X(special) X(sym) X(view) X(vision)
+
+#define X(name) extern const AtenOp p2o_ops_##name[];
+TABLES(X)
+#undef X
+
 static const AtenOp *const tables[] = {
-    p2o_ops_act,   p2o_ops_math,  p2o_ops_reduce, p2o_ops_linalg, p2o_ops_conv,
-    p2o_ops_norm,  p2o_ops_view,  p2o_ops_index,  p2o_ops_create, p2o_ops_attn,
-    p2o_ops_rnn,   p2o_ops_pool,  p2o_ops_sym,
+#define X(name) p2o_ops_##name,
+    TABLES(X)
+#undef X
 };
 
 typedef struct OpRow {

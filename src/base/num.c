@@ -56,18 +56,24 @@ bool p2o_parse_f64(Str s, double *out)
     return true;
 }
 
-static const char *format_shortest(char *buf, double x, int lo, int hi, bool single)
+/* As few digits as read back the same, in plain notation where that is no longer. */
+static const char *format_shortest(char *buf, double x, int most, bool single)
 {
+    int digits = 1;
     if (isnan(x))
-        return memcpy(buf, "nan", 4);
+        return strcpy(buf, "nan");
     if (isinf(x))
-        return memcpy(buf, x < 0 ? "-inf" : "inf", 5);
-    for (int digits = lo; digits <= hi; digits++) {
-        snprintf(buf, 32, "%.*g", digits, x);
+        return strcpy(buf, x < 0 ? "-inf" : "inf");
+    for (; digits < most; digits++) {
+        snprintf(buf, 32, "%.*e", digits - 1, x);
         double back = strtod(buf, NULL);
         if (single ? (float)back == (float)x : back == x)
             break;
     }
+    snprintf(buf, 32, "%.*e", digits - 1, x);
+    int exponent = atoi(strchr(buf, 'e') + 1);
+    if (exponent >= -5 && exponent < 16)
+        snprintf(buf, 32, "%.*f", digits - 1 > exponent ? digits - 1 - exponent : 0, x);
     const char *point = localeconv()->decimal_point;
     char       *at = same(point, ".") ? NULL : strstr(buf, point);
     if (at) {
@@ -77,8 +83,8 @@ static const char *format_shortest(char *buf, double x, int lo, int hi, bool sin
     return buf;
 }
 
-const char *p2o_format_f64(char *buf, double x) { return format_shortest(buf, x, 1, 17, false); }
-const char *p2o_format_f32(char *buf, float x) { return format_shortest(buf, (double)x, 1, 9, true); }
+const char *p2o_format_f64(char *buf, double x) { return format_shortest(buf, x, 17, false); }
+const char *p2o_format_f32(char *buf, float x) { return format_shortest(buf, (double)x, 9, true); }
 
 static float bits_to_f32(uint32_t u)
 {

@@ -32,7 +32,7 @@ static void fail_pickle(Unpickler *u, const char *why)
     u->failed = true;
 }
 
-static const uint8_t *take(Unpickler *u, uint64_t n)
+static const uint8_t *take_bytes(Unpickler *u, uint64_t n)
 {
     if (u->failed || n > u->end - u->pos) {
         fail_pickle(u, "data ends early");
@@ -45,7 +45,7 @@ static const uint8_t *take(Unpickler *u, uint64_t n)
 
 static uint64_t take_uint(Unpickler *u, int nbytes)
 {
-    const uint8_t *p = take(u, (uint64_t)nbytes);
+    const uint8_t *p = take_bytes(u, (uint64_t)nbytes);
     uint64_t       v = 0;
     for (int i = nbytes - 1; p && i >= 0; i--)
         v = v << 8 | p[i];
@@ -54,7 +54,7 @@ static uint64_t take_uint(Unpickler *u, int nbytes)
 
 static Str take_str(Unpickler *u, uint64_t n)
 {
-    const uint8_t *p = take(u, n);
+    const uint8_t *p = take_bytes(u, n);
     return p ? (Str){ (const char *)p, (size_t)n } : (Str){ "", 0 };
 }
 
@@ -71,7 +71,7 @@ static Str take_line(Unpickler *u)
     return s;
 }
 
-static Pickle *push(Unpickler *u, PickleKind kind)
+static Pickle *push_value(Unpickler *u, PickleKind kind)
 {
     Pickle *p = NEW(u->arena, Pickle);
     p->kind = kind;
@@ -85,7 +85,7 @@ static size_t stack_floor(const Unpickler *u)
     return u->marks.n ? u->marks.at[u->marks.n - 1] : 0;
 }
 
-static Pickle *top(Unpickler *u)
+static Pickle *top_value(Unpickler *u)
 {
     if (u->stack.n > stack_floor(u))
         return u->stack.at[u->stack.n - 1];
@@ -93,9 +93,9 @@ static Pickle *top(Unpickler *u)
     return u->none;
 }
 
-static Pickle *pop(Unpickler *u)
+static Pickle *pop_value(Unpickler *u)
 {
-    Pickle *p = top(u);
+    Pickle *p = top_value(u);
     if (!u->failed)
         u->stack.n--;
     return p;
@@ -155,26 +155,29 @@ static void op_mark(Unpickler *u, int arg)
 static void op_none(Unpickler *u, int arg)
 {
     (void)arg;
-    push(u, PK_NONE);
+    push_value(u, PK_NONE);
 }
 
-static void op_bool(Unpickler *u, int arg) { push(u, PK_BOOL)->b = arg != 0; }
+static void op_bool(Unpickler *u, int arg) { push_value(u, PK_BOOL)->b = arg != 0; }
 
-static void op_uint(Unpickler *u, int nbytes) { push(u, PK_INT)->i =
-                                                (int64_t)take_uint(u, nbytes); }
+static void op_uint(Unpickler *u, int nbytes)
+{
+    uint64_t v = take_uint(u, nbytes);
+    push_value(u, PK_INT)->i = (int64_t)v;
+}
 
 static void op_int32(Unpickler *u, int arg)
 {
     (void)arg;
     uint32_t v = (uint32_t)take_uint(u, 4);
-    push(u, PK_INT)->i = v > INT32_MAX ? (int64_t)v - ((int64_t)1 << 32) : (int64_t)v;
+    push_value(u, PK_INT)->i = v > INT32_MAX ? (int64_t)v - ((int64_t)1 << 32) : (int64_t)v;
 }
 
 /* Little-endian two's complement; no bytes at all are zero. */
 static void op_long(Unpickler *u, int nbytes)
 {
     Str     s = take_str(u, take_uint(u, nbytes));
-    Pickle *p = push(u, s.n > 8 ? PK_BIG_INT : PK_INT);
+    Pickle *p = push_value(u, s.n > 8 ? PK_BIG_INT : PK_INT);
     if (s.n > 8) {
         p->s = s;
         return;
@@ -188,11 +191,11 @@ static void op_long(Unpickler *u, int nbytes)
 static void op_float(Unpickler *u, int arg)
 {
     (void)arg;
-    const uint8_t *b = take(u, 8);
+    const uint8_t *b = take_bytes(u, 8);
     uint64_t       v = 0;
     for (int i = 0; b && i < 8; i++)
         v = v << 8 | b[i];
-    memcpy(&push(u, PK_FLOAT)->f, &v, sizeof v);
+    memcpy(&push_value(u, PK_FLOAT)->f, &v, sizeof v);
 }
 
 static void op_unicode(Unpickler *u, int nbytes)
@@ -200,20 +203,23 @@ static void op_unicode(Unpickler *u, int nbytes)
     Str s = take_str(u, take_uint(u, nbytes));
     if (!is_utf8(s))
         fail_pickle(u, "a string is not UTF-8");
-    push(u, PK_STR)->s = s;
+    push_value(u, PK_STR)->s = s;
 }
 
 /* Python 2's str: text where it can be. */
 static void op_string(Unpickler *u, int nbytes)
 {
     Str s = take_str(u, take_uint(u, nbytes));
-    push(u, is_utf8(s) ? PK_STR : PK_BYTES)->s = s;
+    push_value(u, is_utf8(s) ? PK_STR : PK_BYTES)->s = s;
 }
 
-static void op_bytes(Unpickler *u, int nbytes) { push(u, PK_BYTES)->s =
-                                                 take_str(u, take_uint(u, nbytes)); }
+static void op_bytes(Unpickler *u, int nbytes)
+{
+    Str s = take_str(u, take_uint(u, nbytes));
+    push_value(u, PK_BYTES)->s = s;
+}
 
-static void op_empty(Unpickler *u, int kind) { push(u, (PickleKind)kind); }
+static void op_empty(Unpickler *u, int kind) { push_value(u, (PickleKind)kind); }
 
 static void set_items(Unpickler *u, Pickle *p, Pickle *const *items, size_t n)
 {
@@ -227,8 +233,8 @@ static void op_tuple_n(Unpickler *u, int n)
 {
     Pickle *items[3];
     for (int i = n - 1; i >= 0; i--)
-        items[i] = pop(u);
-    set_items(u, push(u, PK_TUPLE), items, (size_t)n);
+        items[i] = pop_value(u);
+    set_items(u, push_value(u, PK_TUPLE), items, (size_t)n);
 }
 
 static bool is_hashable(const Pickle *key)
@@ -260,11 +266,10 @@ static void op_marked(Unpickler *u, int kind)
     VEC_PUSH(u->arena, &u->stack, p);
 }
 
-static void extend(Unpickler *u, Pickle *to, PickleKind kind, Pickle *const *items, size_t n)
+static void add_items(Unpickler *u, Pickle *to, PickleKind kind, Pickle *const *items, size_t n)
 {
     if (to->kind != kind)
-        fail_pickle(u, kind == PK_DICT ? "the target of an item is no dict" :
-                    "the target of an item is no list");
+        fail_pickle(u, kind == PK_DICT ? "an item is set on no dict" : "an item is put in no list");
     if (kind == PK_DICT)
         check_keys(u, items, n);
     if (u->failed || !n)
@@ -281,17 +286,17 @@ static void extend(Unpickler *u, Pickle *to, PickleKind kind, Pickle *const *ite
 static void op_append(Unpickler *u, int arg)
 {
     (void)arg;
-    Pickle *x = pop(u);
-    extend(u, top(u), PK_LIST, &x, 1);
+    Pickle *x = pop_value(u);
+    add_items(u, top_value(u), PK_LIST, &x, 1);
 }
 
 static void op_setitem(Unpickler *u, int arg)
 {
     (void)arg;
     Pickle *item[2];
-    item[1] = pop(u);
-    item[0] = pop(u);
-    extend(u, top(u), PK_DICT, item, 2);
+    item[1] = pop_value(u);
+    item[0] = pop_value(u);
+    add_items(u, top_value(u), PK_DICT, item, 2);
 }
 
 static void op_extend(Unpickler *u, int kind)
@@ -299,14 +304,14 @@ static void op_extend(Unpickler *u, int kind)
     size_t   n;
     Pickle **items = pop_mark(u, &n);
     if (!u->failed)
-        extend(u, top(u), (PickleKind)kind, items, n);
+        add_items(u, top_value(u), (PickleKind)kind, items, n);
 }
 
 static void op_global(Unpickler *u, int arg)
 {
     (void)arg;
     Str     module = take_line(u), name = take_line(u);
-    Pickle *p = push(u, PK_GLOBAL);
+    Pickle *p = push_value(u, PK_GLOBAL);
     if (!is_utf8(module) || !is_utf8(name))
         fail_pickle(u, "a global's name is not UTF-8");
     p->module = module;
@@ -316,12 +321,12 @@ static void op_global(Unpickler *u, int arg)
 static void op_stack_global(Unpickler *u, int arg)
 {
     (void)arg;
-    Pickle *name = pop(u), *module = pop(u);
+    Pickle *name = pop_value(u), *module = pop_value(u);
     if (name->kind != PK_STR || module->kind != PK_STR) {
         fail_pickle(u, "a global's name is no string");
         return;
     }
-    Pickle *p = push(u, PK_GLOBAL);
+    Pickle *p = push_value(u, PK_GLOBAL);
     p->module = module->s;
     p->name = name->s;
 }
@@ -329,13 +334,13 @@ static void op_stack_global(Unpickler *u, int arg)
 static bool is_builtin(const Pickle *p, const char *name)
 {
     return p2o_pickle_is_global(p, "builtins", name) ||
-        p2o_pickle_is_global(p, "__builtin__", name);
+           p2o_pickle_is_global(p, "__builtin__", name);
 }
 
 /* OrderedDict() or OrderedDict([(key, value), ...]): only the empty call is written nowadays. */
 static void make_dict(Unpickler *u, const Pickle *args)
 {
-    Pickle       *dict = push(u, PK_DICT);
+    Pickle       *dict = push_value(u, PK_DICT);
     const Pickle *pairs = p2o_pickle_item(args, 0);
     for (size_t i = 0; pairs && i < pairs->n; i++) {
         const Pickle *pair = p2o_pickle_item(pairs, i);
@@ -343,7 +348,7 @@ static void make_dict(Unpickler *u, const Pickle *args)
             fail_pickle(u, "the argument of OrderedDict is no list of pairs");
             return;
         }
-        extend(u, dict, PK_DICT, pair->items, 2);
+        add_items(u, dict, PK_DICT, pair->items, 2);
     }
 }
 
@@ -353,7 +358,7 @@ static void make_set(Unpickler *u, const Pickle *args)
     if (items && items->kind != PK_LIST && items->kind != PK_TUPLE)
         fail_pickle(u, "the argument of set is no list");
     else
-        set_items(u, push(u, PK_SET), items ? items->items : NULL, items ? items->n : 0);
+        set_items(u, push_value(u, PK_SET), items ? items->items : NULL, items ? items->n : 0);
 }
 
 /* encode(text, "latin1"): one byte a character. */
@@ -376,12 +381,12 @@ static void make_bytes(Unpickler *u, const Pickle *args)
             c = (uint8_t)(c << 6 | ((uint8_t)text->s.p[++i] & 0x3F));
         p2o_put(&b, &c, 1);
     }
-    push(u, PK_BYTES)->s = buf_str(&b);
+    push_value(u, PK_BYTES)->s = buf_str(&b);
 }
 
 static void op_call(Unpickler *u, int kind)
 {
-    Pickle *args = pop(u), *callee = pop(u);
+    Pickle *args = pop_value(u), *callee = pop_value(u);
     bool    with_tuple = args->kind == PK_TUPLE;
 
     if (u->failed)
@@ -395,7 +400,7 @@ static void op_call(Unpickler *u, int kind)
     } else if (with_tuple && p2o_pickle_is_global(callee, "_codecs", "encode")) {
         make_bytes(u, args);
     } else {
-        Pickle *p = push(u, (PickleKind)kind);
+        Pickle *p = push_value(u, (PickleKind)kind);
         p->callee = callee;
         p->args = args;
     }
@@ -405,7 +410,7 @@ static void op_call(Unpickler *u, int kind)
 static void op_build(Unpickler *u, int arg)
 {
     (void)arg;
-    Pickle *state = pop(u), *to = top(u);
+    Pickle *state = pop_value(u), *to = top_value(u);
     if (to->kind == PK_CALL || to->kind == PK_OBJECT)
         to->state = state;
     else if (to->kind != PK_DICT)
@@ -415,13 +420,13 @@ static void op_build(Unpickler *u, int arg)
 static void op_persistent(Unpickler *u, int arg)
 {
     (void)arg;
-    Pickle *id = pop(u);
-    push(u, PK_PERSISTENT)->args = id;
+    Pickle *id = pop_value(u);
+    push_value(u, PK_PERSISTENT)->args = id;
 }
 
 static void memoize(Unpickler *u, uint64_t i)
 {
-    Pickle *p = top(u);
+    Pickle *p = top_value(u);
     if (i > u->memo.n)
         fail_pickle(u, "a memo slot is skipped");
     else if (i == u->memo.n)
@@ -430,8 +435,10 @@ static void memoize(Unpickler *u, uint64_t i)
         u->memo.at[i] = p;
 }
 
-static void op_put(Unpickler *u, int nbytes) { memoize(u,
-                                                       nbytes ? take_uint(u, nbytes) : u->memo.n); }
+static void op_put(Unpickler *u, int nbytes)
+{
+    memoize(u, nbytes ? take_uint(u, nbytes) : u->memo.n);
+}
 
 static void op_get(Unpickler *u, int nbytes)
 {
@@ -446,28 +453,26 @@ static const struct {
     OpFn *fn;
     int   arg;
 } opcodes[256] = {
-    [0x80] = { op_proto, 0 },          ['.'] = { op_stop, 0 },           ['('] = { op_mark, 0 },
-    ['N'] = { op_none, 0 },            [0x88] = { op_bool, 1 },          [0x89] = { op_bool, 0 },
-    ['K'] = { op_uint, 1 },            ['M'] = { op_uint, 2 },           ['J'] = { op_int32, 0 },
-    [0x8a] = { op_long, 1 },           [0x8b] = { op_long, 4 },          ['G'] = { op_float, 0 },
-    ['X'] = { op_unicode, 4 },         [0x8c] = { op_unicode, 1 },       [0x8d] = { op_unicode, 8 },
-    ['T'] = { op_string, 4 },          ['U'] = { op_string, 1 },
-    ['B'] = { op_bytes, 4 },           ['C'] = { op_bytes, 1 },          [0x8e] = { op_bytes, 8 },
-    [')'] = { op_empty, PK_TUPLE },    [']'] = { op_empty, PK_LIST },
-        ['}'] = { op_empty, PK_DICT },
+    [0x80] = { op_proto, 0 },        [0x95] = { op_frame, 0 },        ['.'] = { op_stop, 0 },
+    ['('] = { op_mark, 0 },          ['N'] = { op_none, 0 },
+    [0x88] = { op_bool, 1 },         [0x89] = { op_bool, 0 },
+    ['K'] = { op_uint, 1 },          ['M'] = { op_uint, 2 },          ['J'] = { op_int32, 0 },
+    [0x8a] = { op_long, 1 },         [0x8b] = { op_long, 4 },         ['G'] = { op_float, 0 },
+    ['X'] = { op_unicode, 4 },       [0x8c] = { op_unicode, 1 },      [0x8d] = { op_unicode, 8 },
+    ['T'] = { op_string, 4 },        ['U'] = { op_string, 1 },
+    ['B'] = { op_bytes, 4 },         ['C'] = { op_bytes, 1 },         [0x8e] = { op_bytes, 8 },
+    [')'] = { op_empty, PK_TUPLE },  [']'] = { op_empty, PK_LIST },   ['}'] = { op_empty, PK_DICT },
     [0x8f] = { op_empty, PK_SET },
-    [0x85] = { op_tuple_n, 1 },        [0x86] = { op_tuple_n, 2 },       [0x87] = { op_tuple_n, 3 },
-    ['t'] = { op_marked, PK_TUPLE },   ['l'] = { op_marked, PK_LIST },
-        ['d'] = { op_marked, PK_DICT },
+    [0x85] = { op_tuple_n, 1 },      [0x86] = { op_tuple_n, 2 },      [0x87] = { op_tuple_n, 3 },
+    ['t'] = { op_marked, PK_TUPLE }, ['l'] = { op_marked, PK_LIST }, ['d'] = { op_marked, PK_DICT },
     [0x91] = { op_marked, PK_SET },
-    ['a'] = { op_append, 0 },          ['s'] = { op_setitem, 0 },
-    ['e'] = { op_extend, PK_LIST },    ['u'] = { op_extend, PK_DICT },
-        [0x90] = { op_extend, PK_SET },
-    ['c'] = { op_global, 0 },          [0x93] = { op_stack_global, 0 },
-    ['R'] = { op_call, PK_CALL },      [0x81] = { op_call, PK_OBJECT },  ['b'] = { op_build, 0 },
-    ['Q'] = { op_persistent, 0 },      [0x95] = { op_frame, 0 },
-    ['q'] = { op_put, 1 },             ['r'] = { op_put, 4 },            [0x94] = { op_put, 0 },
-    ['h'] = { op_get, 1 },             ['j'] = { op_get, 4 },
+    ['a'] = { op_append, 0 },        ['s'] = { op_setitem, 0 },
+    ['e'] = { op_extend, PK_LIST },  ['u'] = { op_extend, PK_DICT }, [0x90] = { op_extend, PK_SET },
+    ['c'] = { op_global, 0 },        [0x93] = { op_stack_global, 0 },
+    ['R'] = { op_call, PK_CALL },    [0x81] = { op_call, PK_OBJECT }, ['b'] = { op_build, 0 },
+    ['Q'] = { op_persistent, 0 },
+    ['q'] = { op_put, 1 },           ['r'] = { op_put, 4 },           [0x94] = { op_put, 0 },
+    ['h'] = { op_get, 1 },           ['j'] = { op_get, 4 },
 };
 
 Pickle *p2o_pickle_parse(Diags *d, Str bytes, const char *what)

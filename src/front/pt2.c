@@ -17,7 +17,7 @@ typedef struct Pt2File {
     const Json *json;                   /* the ExportedProgram */
     const Json *module;                 /* its graph_module */
     WeightSet   weights, constants;
-    Map         flat;                   /* 2.1: name of a graph input -> its weight's name, as Json */
+    Map         flat;                   /* 2.1: a graph input -> its weight's name, as Json */
     Pt2Graph    main;
 } Pt2File;
 
@@ -57,8 +57,7 @@ static bool choose_model(Pt2File *f, Str *model)
     }
     if (found > 1)
         p2o_diag(f->pt2.diags, DIAG_UNSUPPORTED, 0,
-                 "the archive holds %zu models and none is called model: %s",
-                 found, all.at);
+                 "the archive holds %zu models and none is called model: %s", found, all.at);
     else if (!found)
         p2o_diag(f->pt2.diags, DIAG_BAD_FILE, 0, "the archive holds no models/*.json");
     return found == 1;
@@ -119,8 +118,8 @@ static bool open_archive(Pt2File *f)
 static void read_version(Pt2File *f)
 {
     Pt2        *r = &f->pt2;
-    const Json *version = p2o_pt2_get(f->json, "schema_version"),
-        *torch = p2o_pt2_get(f->json, "torch_version");
+    const Json *version = p2o_pt2_get(f->json, "schema_version");
+    const Json *torch = p2o_pt2_get(f->json, "torch_version");
     const Json *major = version, *minor = NULL;
     Str         rest;
 
@@ -128,18 +127,16 @@ static void read_version(Pt2File *f)
         major = p2o_pt2_get(version, "major");
         minor = p2o_pt2_get(version, "minor");
     }
-    int64_t hi = major && major->kind == JSON_INT ? major->i : 0, lo = minor &&
-        minor->kind == JSON_INT ? minor->i : 0;
+    long long hi = major && major->kind == JSON_INT ? major->i : 0;
+    long long lo = minor && minor->kind == JSON_INT ? minor->i : 0;
     if (torch && torch->kind == JSON_STR && torch->s.n)
         r->program->producer = p2o_printf(r->arena, "PyTorch %s",
                                           p2o_pt2_show(r, p2o_str_cut(torch->s, '+', &rest)));
     else
-        r->program->producer = p2o_printf(r->arena, "PyTorch, export schema %lld.%lld",
-                                          (long long)hi, (long long)lo);
+        r->program->producer = p2o_printf(r->arena, "PyTorch, export schema %lld.%lld", hi, lo);
     if (hi < 0 || hi > NEWEST_MAJOR)
-        p2o_diag(r->diags, DIAG_UNSUPPORTED, 0, "export schema %lld.%lld is newer than %d",
-                 (long long)hi,
-                 (long long)lo, NEWEST_MAJOR);
+        p2o_diag(r->diags, DIAG_UNSUPPORTED, 0, "export schema %lld.%lld is newer than %d", hi, lo,
+                 NEWEST_MAJOR);
 }
 
 /* null and the infinities: unbounded. */
@@ -196,12 +193,12 @@ static void add_weight(Pt2File *f, const char *name, const char *fqn, bool is_co
     Var *v = p2o_pt2_define(r, &f->main, name);
     if (!v)
         return;
-    WeightSet *first = is_constant ? &f->constants : &f->weights;
+    WeightSet *from = is_constant ? &f->constants : &f->weights;
     WeightSet *other = is_constant ? &f->weights : &f->constants;
     /* Before 2.3 the file does not say which buffers are not persistent. */
-    v->tensor = p2o_pt2_weight(r, p2o_pt2_weights_have(other, fqn) &&
-                               !p2o_pt2_weights_have(first, fqn) ?
-                               other : first, fqn);
+    if (!p2o_pt2_weights_have(from, fqn) && p2o_pt2_weights_have(other, fqn))
+        from = other;
+    v->tensor = p2o_pt2_weight(r, from, fqn);
     v->fqn = fqn;
     VEC_PUSH(r->arena, &r->program->weights, v);
 }
@@ -263,7 +260,7 @@ static void check_same_name(Pt2File *f, const Json *in_signature, const Json *in
     if ((a || b) && (!a || !b || !str_eq(a->s, b->s)))
         p2o_pt2_bad(&f->pt2, 0, "the signature says %s where the graph says %s",
                     a ? p2o_pt2_show(&f->pt2, a->s) : "a literal",
-                        b ? p2o_pt2_show(&f->pt2, b->s) : "a literal");
+                    b ? p2o_pt2_show(&f->pt2, b->s) : "a literal");
 }
 
 static const char *spec_name(Pt2File *f, const Json *spec, const char *field)
@@ -311,7 +308,7 @@ static void read_input_spec(Pt2File *f, const Json *union_, const Json *graph_in
     }
 }
 
-/* 2.1: maps from the graph's input names to the weights' names; what is in neither is the user's. */
+/* 2.1: maps from the graph's input names to the weights' names; the others are the user's. */
 static void read_flat_signature(Pt2File *f, const Json *sig)
 {
     static const char *const maps[] = { "inputs_to_buffers", "inputs_to_parameters" };
@@ -365,11 +362,17 @@ static const Json *tree_spec(const Pt2File *f, const char *which)
     return spec;
 }
 
+static Pt2Leaves read_tree(Pt2File *f, const char *which)
+{
+    const Json *fields = p2o_pt2_get(f->module, "treespec_namedtuple_fields");
+    return p2o_pt2_leaves(&f->pt2, tree_spec(f, which), fields, which);
+}
+
 static void read_inputs(Pt2File *f, const Json *sig)
 {
     Pt2        *r = &f->pt2;
-    const Json *inputs = p2o_pt2_get(f->main.json, "inputs"),
-        *specs = p2o_pt2_get(sig, "input_specs");
+    const Json *inputs = p2o_pt2_get(f->main.json, "inputs");
+    const Json *specs = p2o_pt2_get(sig, "input_specs");
     size_t      n = p2o_pt2_count(inputs);
 
     if (specs && p2o_pt2_count(specs) != n) {
@@ -385,8 +388,7 @@ static void read_inputs(Pt2File *f, const Json *sig)
             read_flat_input(f, &inputs->items[i]);
     }
     read_embedded(f);
-    Pt2Leaves leaves = p2o_pt2_leaves(r, tree_spec(f, "in_spec"), p2o_pt2_get(f->module,
-                                      "treespec_namedtuple_fields"), "in_spec");
+    Pt2Leaves leaves = read_tree(f, "in_spec");
     if (leaves.known && leaves.list.n != r->program->inputs.n && !p2o_pt2_failed(r))
         p2o_pt2_bad(r, 0, "in_spec has %zu leaves, the program %zu inputs", leaves.list.n,
                     r->program->inputs.n);
@@ -434,10 +436,10 @@ static OutputNote read_flat_output(Pt2File *f, const Json *sig, size_t i)
 
 static void add_output(Pt2File *f, OutputNote note, const Json *arg)
 {
-    Pt2    *r = &f->pt2;
-    Arg     value = p2o_pt2_arg(r, &f->main, arg);
-    bool    fine = value.kind == ARG_NONE || value.kind == ARG_VAR || value.kind == ARG_INT ||
-                   value.kind == ARG_FLOAT || value.kind == ARG_BOOL || value.kind == ARG_STR;
+    Pt2 *r = &f->pt2;
+    Arg  value = p2o_pt2_arg(r, &f->main, arg);
+    bool fine = value.kind == ARG_NONE || value.kind == ARG_VAR || value.kind == ARG_INT ||
+                value.kind == ARG_FLOAT || value.kind == ARG_BOOL || value.kind == ARG_STR;
 
     if (!fine || p2o_pt2_get(arg, "as_custom_obj")) {
         p2o_diag(r->diags, DIAG_UNSUPPORTED, 0, "output %zu is neither a tensor nor a number",
@@ -487,8 +489,8 @@ static void name_outputs(Pt2File *f, const Pt2Leaves *leaves)
 static void read_outputs(Pt2File *f, const Json *sig)
 {
     Pt2        *r = &f->pt2;
-    const Json *outputs = p2o_pt2_get(f->main.json, "outputs"),
-        *specs = p2o_pt2_get(sig, "output_specs");
+    const Json *outputs = p2o_pt2_get(f->main.json, "outputs");
+    const Json *specs = p2o_pt2_get(sig, "output_specs");
     size_t      n = p2o_pt2_count(outputs), users = 0;
 
     if (specs && p2o_pt2_count(specs) != n) {
@@ -505,8 +507,7 @@ static void read_outputs(Pt2File *f, const Json *sig)
         users += note.kind == OUT_USER;
         add_output(f, note, &outputs->items[i]);
     }
-    Pt2Leaves leaves = p2o_pt2_leaves(r, tree_spec(f, "out_spec"), p2o_pt2_get(f->module,
-                                      "treespec_namedtuple_fields"), "out_spec");
+    Pt2Leaves leaves = read_tree(f, "out_spec");
     if (leaves.known && leaves.list.n != users && !p2o_pt2_failed(r))
         p2o_pt2_bad(r, 0, "out_spec has %zu leaves, the program %zu outputs", leaves.list.n, users);
     if (!p2o_pt2_failed(r))

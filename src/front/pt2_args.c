@@ -57,8 +57,8 @@ const Json *p2o_pt2_union(Pt2 *r, Loc loc, const Json *j, Str *key)
         one = &j->members[i];
     }
     if (!one) {
-        p2o_pt2_bad(r, loc, "one of several alternatives is expected%s", j ? p2o_printf(r->arena,
-                    " at byte %u, found none", j->pos) : "");
+        p2o_pt2_bad(r, loc, "one of several alternatives is expected at byte %u, found none",
+                    j ? j->pos : 0);
         return NULL;
     }
     *key = one->key;
@@ -102,8 +102,8 @@ bool p2o_pt2_is_float(const Json *j, double *f)
     return true;
 }
 
-/* {"as_int": n} or {"as_expr": {"expr_str", "hint"}}.  NULL without a diagnostic: an expression that
- * is no Dim. */
+/* {"as_int": n} or {"as_expr": {"expr_str", "hint"}}.  NULL without a diagnostic: an expression
+ * that is no Dim. */
 static Dim recorded_dim(Pt2 *r, Loc loc, const Json *j)
 {
     Dims       *t = r->program->dims;
@@ -169,9 +169,9 @@ void p2o_pt2_values(Pt2 *r, Pt2Graph *g)
         const char *key;
         TypeKind    kind;
     } maps[] = {
-        { "tensor_values", TY_TENSOR }, { "sym_int_values", TY_INT },
-            { "sym_float_values", TY_FLOAT },
-        { "sym_bool_values", TY_BOOL }, { "custom_obj_values", TY_NONE },
+        { "tensor_values", TY_TENSOR },  { "sym_int_values", TY_INT },
+        { "sym_float_values", TY_FLOAT }, { "sym_bool_values", TY_BOOL },
+        { "custom_obj_values", TY_NONE },
     };
     g->values.arena = r->arena;
     for (size_t k = 0; k < COUNT_OF(maps); k++) {
@@ -242,8 +242,9 @@ static Arg read_optional(Pt2 *r, Pt2Graph *g, const Json *j)
 
 static Arg read_int(Pt2 *r, Pt2Graph *g, const Json *j)
 {
-    return j->kind == JSON_INT ? arg_int(p2o_dim_int(r->program->dims, j->i)) :
-        bad_arg(r, g, "64-bit integer");
+    if (j->kind != JSON_INT)
+        return bad_arg(r, g, "64-bit integer");
+    return arg_int(p2o_dim_int(r->program->dims, j->i));
 }
 
 static Arg read_float(Pt2 *r, Pt2Graph *g, const Json *j)

@@ -89,7 +89,7 @@ static bool parse_frame(Str s, Frame *f)
     f->func = (Str){ "", 0 };
     if (p2o_str_starts(rest, before_func))
         f->func = (Str){ rest.p + sizeof before_func - 1, rest.n - sizeof before_func + 1 };
-    return true;
+    return is_one_line(s);
 }
 
 static bool is_inside_torch(Str file)
@@ -109,7 +109,7 @@ static Frame best_frame(Str trace)
     bool  found = false;
     while (trace.n) {
         Str line = p2o_str_trim(p2o_str_cut(trace, '\n', &trace));
-        if (!parse_frame(line, &f) || !is_one_line(f.file))
+        if (!parse_frame(line, &f))
             continue;
         bool own = !is_inside_torch(f.file);
         if (own || !found)
@@ -152,25 +152,23 @@ static Str module_path(Str stack)
         fqn = (Str){ fqn.p + sizeof self - 1, fqn.n - sizeof self + 1 };
     if (p2o_str_starts(fqn, "."))
         fqn = (Str){ fqn.p + 1, fqn.n - 1 };
-    fqn = p2o_str_cut(fqn, '@',
-                      &rest);                 /* a second call of the same module: "lin@1" */
+    fqn = p2o_str_cut(fqn, '@', &rest);                 /* "lin@1": its second call */
     bool noise = p2o_str_starts(fqn, "_empty_nn_module_stack") || !is_one_line(fqn);
     return noise ? (Str){ "", 0 } : fqn;
 }
 
 Loc p2o_pt2_loc(Pt2 *r, const Json *metadata)
 {
-    const Json *trace = p2o_pt2_get(metadata, "stack_trace"),
-        *stack = p2o_pt2_get(metadata, "nn_module_stack");
-    bool        has_trace = trace && trace->kind == JSON_STR, has_stack = stack &&
-        stack->kind == JSON_STR;
-    Frame       f = best_frame(has_trace ? trace->s : (Str){ "", 0 });
-    Str         module = has_stack ? module_path(stack->s) : (Str){ "", 0 };
+    const Json *trace = p2o_pt2_get(metadata, "stack_trace");
+    const Json *stack = p2o_pt2_get(metadata, "nn_module_stack");
+    Frame       f = { .file = { "", 0 }, .func = { "", 0 } };
+    Str         module = { "", 0 };
 
-    if (!f.file.n && !module.n)
-        return 0;
-    return p2o_place_add(r->diags, f.file, f.line, is_one_line(f.func) ? f.func : (Str){ "", 0 },
-                         module);
+    if (trace && trace->kind == JSON_STR)
+        f = best_frame(trace->s);
+    if (stack && stack->kind == JSON_STR)
+        module = module_path(stack->s);
+    return f.file.n || module.n ? p2o_place_add(r->diags, f.file, f.line, f.func, module) : 0;
 }
 
 typedef VEC(Var *) Results;
@@ -193,8 +191,8 @@ static bool is_any(Str key, const char *const *names, size_t n)
 
 static void add_results(Pt2 *r, Pt2Graph *g, const Json *j, Results *outs)
 {
-    static const char *const literals[] =
-        { "as_none", "as_int", "as_float", "as_bool", "as_string" };
+    static const char *const literals[] = { "as_none", "as_int", "as_float", "as_bool",
+                                            "as_string" };
     static const char *const ones[] = { "as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool",
                                         "as_custom_obj" };
     static const char *const lists[] = { "as_tensors", "as_sym_ints", "as_sym_floats",

@@ -59,7 +59,7 @@ Loc  p2o_pt2_loc(Pt2 *r, const Json *metadata);
 
 /* Trees (pt2_tree).  Leaves of a tree spec (a string that holds JSON) in order. */
 typedef struct Pt2Leaf {
-    const char *path;                   /* joined by "_"; NULL when no key or field names any part */
+    const char *path;                   /* joined by "_"; NULL when no key or field is in it */
 } Pt2Leaf;
 
 typedef struct Pt2Leaves {
@@ -67,7 +67,8 @@ typedef struct Pt2Leaves {
     bool         known;                 /* false: the file has no spec */
 } Pt2Leaves;
 
-Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *namedtuple_fields, const char *what);
+/* `fields`: treespec_namedtuple_fields; `what` names the spec in messages. */
+Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *fields, const char *what);
 
 /* Weights (pt2_weights): tensors by their name in the state_dict. */
 typedef struct WeightSet {

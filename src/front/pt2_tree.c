@@ -38,16 +38,17 @@ static bool are_strings(const Json *list)
 /* The list of the children's names; NULL when they have none but their positions. */
 static const Json *child_names(TreeWalk *w, Str type, const Json *context, size_t n)
 {
-    static const char *const sequences[] =
-        { "builtins.tuple", "builtins.list", "torch.Size", "collections.deque",
-                                             "torch.fx.immutable_collections.immutable_list" };
+    static const char *const sequences[] = {
+        "builtins.tuple", "builtins.list", "torch.Size", "collections.deque",
+        "torch.fx.immutable_collections.immutable_list"
+    };
     for (size_t i = 0; i < COUNT_OF(sequences); i++)
         if (str_is(type, sequences[i]))
             return NULL;
     if (str_is(type, "collections.namedtuple")) {
         bool        is_text = context && context->kind == JSON_STR;
-        const Json *names = p2o_pt2_get(is_text ? p2o_map_get(&w->fields, context->s) : NULL,
-                                        "field_names");
+        const Json *fields = is_text ? p2o_map_get(&w->fields, context->s) : NULL;
+        const Json *names = p2o_pt2_get(fields, "field_names");
         return is_list_of(names, n) ? names : NULL;
     }
     const Json *inner = unwrap_context(w, context);
@@ -88,9 +89,10 @@ static void walk_tree(TreeWalk *w, const Json *node, size_t n, bool named)
     Arena      *a = w->pt2->arena;
 
     if (!type || type->kind != JSON_STR) {
-        bool keep = named && n > 0 && n <= LONGEST_PATH;
-        VEC_PUSH(a, &w->leaves->list, (Pt2Leaf){ keep ? p2o_str_dup(a, (Str){ w->path, n }) :
-                                                 NULL });
+        Pt2Leaf leaf = { NULL };
+        if (named && n > 0 && n <= LONGEST_PATH)
+            leaf.path = p2o_str_dup(a, (Str){ w->path, n });
+        VEC_PUSH(a, &w->leaves->list, leaf);
         return;
     }
     const Json *names = child_names(w, type->s, p2o_pt2_get(node, "context"), count);
@@ -107,7 +109,7 @@ static void walk_tree(TreeWalk *w, const Json *node, size_t n, bool named)
     }
 }
 
-Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *namedtuple_fields, const char *what)
+Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *fields, const char *what)
 {
     Pt2Leaves   leaves = { .known = false };
     const char *error;
@@ -121,10 +123,8 @@ Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *namedtuple_fields
     }
     TreeWalk *w = NEW(r->arena, TreeWalk);
     *w = (TreeWalk){ .pt2 = r, .fields.arena = r->arena, .leaves = &leaves };
-    for (uint32_t i = 0; namedtuple_fields && namedtuple_fields->kind == JSON_OBJ &&
-         i < namedtuple_fields->n; i++)
-        map_put(&w->fields, namedtuple_fields->members[i].key,
-                &namedtuple_fields->members[i].value);
+    for (uint32_t i = 0; fields && fields->kind == JSON_OBJ && i < fields->n; i++)
+        map_put(&w->fields, fields->members[i].key, &fields->members[i].value);
     leaves.known = true;
     walk_tree(w, &j->items[1], 0, false);
     return leaves;

@@ -42,15 +42,15 @@ void p2o_pt2_weights_config(Pt2 *r, WeightSet *w, const ZipEntry *e, const char 
     }
 }
 
-static TorchSave *open_nested(Pt2 *r, const ZipEntry *e, const char *what)
+static TorchSave *open_nested_save(Pt2 *r, const ZipEntry *e, const char *what)
 {
     if (!e->deflated)
         return p2o_torch_save_open(r->diags, r->zip->source, e->offset, e->usize, what);
     Str bytes;
     if (!p2o_zip_read(r->diags, r->zip, e, &bytes))
         return NULL;
-    return p2o_torch_save_open(r->diags, p2o_source_memory(r->arena, bytes.p, bytes.n), 0, bytes.n,
-                               what);
+    Source *s = p2o_source_memory(r->arena, bytes.p, bytes.n);
+    return p2o_torch_save_open(r->diags, s, 0, bytes.n, what);
 }
 
 void p2o_pt2_weights_saved(Pt2 *r, WeightSet *w, const ZipEntry *e)
@@ -58,7 +58,7 @@ void p2o_pt2_weights_saved(Pt2 *r, WeightSet *w, const ZipEntry *e)
     const char *what = p2o_str_dup(r->arena, e->name);
     if (e->usize == 0)                                  /* written for an empty dict */
         return;
-    TorchSave *f = open_nested(r, e, what);
+    TorchSave *f = open_nested_save(r, e, what);
     if (!f)
         return;
     if (f->value->kind != PK_DICT) {
@@ -101,7 +101,7 @@ static const int64_t *plain_ints(Pt2 *r, const Json *list)
     return v;
 }
 
-static const Storage *payload(Pt2 *r, WeightSet *w, const WeightEntry *x, const char *fqn)
+static const Storage *payload_storage(Pt2 *r, WeightSet *w, const WeightEntry *x, const char *fqn)
 {
     const char *path = p2o_pt2_name(r, 0, p2o_pt2_get(x->meta, "path_name"), "path_name");
     if (!path)
@@ -125,10 +125,10 @@ static const Storage *payload(Pt2 *r, WeightSet *w, const WeightEntry *x, const 
     return *slot;
 }
 
-static const Tensor *configured(Pt2 *r, WeightSet *w, const WeightEntry *x, const char *fqn)
+static const Tensor *configured_weight(Pt2 *r, WeightSet *w, const WeightEntry *x, const char *fqn)
 {
-    const Json *pickled = p2o_pt2_get(x->meta, "use_pickle"),
-        *meta = p2o_pt2_get(x->meta, "tensor_meta");
+    const Json *pickled = p2o_pt2_get(x->meta, "use_pickle");
+    const Json *meta = p2o_pt2_get(x->meta, "tensor_meta");
     const Json *sizes = p2o_pt2_get(meta, "sizes"), *strides = p2o_pt2_get(meta, "strides");
     const Json *dtype = p2o_pt2_get(meta, "dtype"), *layout = p2o_pt2_get(meta, "layout");
     int64_t     offset = 0;
@@ -139,23 +139,21 @@ static const Tensor *configured(Pt2 *r, WeightSet *w, const WeightEntry *x, cons
         return NULL;
     }
     if (!sizes || sizes->kind != JSON_LIST || !strides || strides->kind != JSON_LIST ||
-        sizes->n != strides->n ||
-        sizes->n > MAX_RANK || !plain_int(p2o_pt2_get(meta, "storage_offset"), &offset) ||
-            offset < 0)
+        sizes->n != strides->n || sizes->n > MAX_RANK ||
+        !plain_int(p2o_pt2_get(meta, "storage_offset"), &offset) || offset < 0)
         return bad_weight(r, fqn, "sizes, strides or offset are malformed");
     if (layout && (layout->kind != JSON_INT || layout->i != 7)) {
         p2o_diag(r->diags, DIAG_UNSUPPORTED, 0, "weight %s is sparse", fqn);
         return NULL;
     }
     Tensor *t = NEW(r->arena, Tensor);
-    *t = (Tensor){ .rank = (int)sizes->n, .sizes = plain_ints(r, sizes), .strides = plain_ints(r, strides),
-                   .offset = (uint64_t)offset };
+    *t = (Tensor){ .rank = (int)sizes->n, .sizes = plain_ints(r, sizes),
+                   .strides = plain_ints(r, strides), .offset = (uint64_t)offset };
     if (dtype && dtype->kind == JSON_INT && dtype->i > 0 && dtype->i < 1000)
         t->dtype = p2o_dtype_from_serde((long)dtype->i);
     if (t->dtype == DT_NONE || !t->sizes || !t->strides)
-        return bad_weight(r, fqn, t->dtype == DT_NONE ? "unknown dtype" :
-                          "a size or stride is no integer");
-    t->storage = payload(r, w, x, fqn);
+        return bad_weight(r, fqn, "a size or stride is no integer, or the dtype is unknown");
+    t->storage = payload_storage(r, w, x, fqn);
     if (!t->storage)
         return NULL;
     return p2o_tensor_check(t, &why) ? t : bad_weight(r, fqn, why);
@@ -171,7 +169,9 @@ const Tensor *p2o_pt2_weight(Pt2 *r, WeightSet *w, const char *fqn)
     const WeightEntry *x = p2o_map_get(&w->entries, str_of(fqn));
     if (!x)
         return bad_weight(r, fqn, "the file has none by that name");
-    return x->meta ? configured(r, w, x, fqn) : p2o_torch_save_tensor(x->folder, x->value, fqn);
+    if (x->meta)
+        return configured_weight(r, w, x, fqn);
+    return p2o_torch_save_tensor(x->folder, x->value, fqn);
 }
 
 static int base64_digit(char c)
@@ -209,7 +209,7 @@ const Tensor *p2o_pt2_embedded(Pt2 *r, const Json *base64, const char *name)
     Str bytes;
     if (base64->kind != JSON_STR || !base64_bytes(r->arena, base64->s, &bytes))
         return bad_weight(r, name, "not base64");
-    TorchSave *f = p2o_torch_save_open(r->diags, p2o_source_memory(r->arena, bytes.p, bytes.n), 0,
-                                       bytes.n, name);
+    Source    *s = p2o_source_memory(r->arena, bytes.p, bytes.n);
+    TorchSave *f = p2o_torch_save_open(r->diags, s, 0, bytes.n, name);
     return f ? p2o_torch_save_tensor(&f->tensors, f->value, name) : NULL;
 }

@@ -15,21 +15,17 @@ static const struct {
     DType       dtype;
 } storage_classes[] = {
     { "FloatStorage", DT_F32 },         { "DoubleStorage", DT_F64 },
-        { "HalfStorage", DT_F16 },
-    { "BFloat16Storage", DT_BF16 },     { "LongStorage", DT_I64 },
-        { "IntStorage", DT_I32 },
+    { "HalfStorage", DT_F16 },          { "BFloat16Storage", DT_BF16 },
+    { "LongStorage", DT_I64 },          { "IntStorage", DT_I32 },
     { "ShortStorage", DT_I16 },         { "CharStorage", DT_I8 },
-        { "ByteStorage", DT_U8 },
-    { "BoolStorage", DT_BOOL },         { "ComplexFloatStorage", DT_C64 },
-    { "ComplexDoubleStorage", DT_C128 },
+    { "ByteStorage", DT_U8 },           { "BoolStorage", DT_BOOL },
+    { "ComplexFloatStorage", DT_C64 },  { "ComplexDoubleStorage", DT_C128 },
     { "UntypedStorage", DT_U8 },        /* numel counts bytes; the tensor names its dtype */
     /* TorchScript alone has classes for these. */
-    { "ComplexHalfStorage", DT_C32 },   { "UInt16Storage", DT_U16 },
-        { "UInt32Storage", DT_U32 },
-    { "UInt64Storage", DT_U64 },        { "Float8_e5m2Storage", DT_F8E5M2 },
-    { "Float8_e4m3fnStorage", DT_F8E4M3FN },
-    { "Float8_e5m2fnuzStorage", DT_F8E5M2FNUZ },
-    { "Float8_e4m3fnuzStorage", DT_F8E4M3FNUZ },
+    { "UInt16Storage", DT_U16 },        { "UInt32Storage", DT_U32 },
+    { "UInt64Storage", DT_U64 },        { "ComplexHalfStorage", DT_C32 },
+    { "Float8_e5m2Storage", DT_F8E5M2 },         { "Float8_e4m3fnStorage", DT_F8E4M3FN },
+    { "Float8_e5m2fnuzStorage", DT_F8E5M2FNUZ }, { "Float8_e4m3fnuzStorage", DT_F8E4M3FNUZ },
     { "Float8_e8m0fnuStorage", DT_F8E8M0 },
 };
 
@@ -46,8 +42,8 @@ const char *p2o_torch_save_root(const Zip *z)
 
 bool p2o_torch_save_byteorder(Diags *d, const Zip *z, const char *root, bool *big_endian)
 {
-    const ZipEntry *e = p2o_zip_find(z, str_of(p2o_printf(p2o_diags_arena(d), "%sbyteorder",
-                                                          root)));
+    const char     *name = p2o_printf(p2o_diags_arena(d), "%sbyteorder", root);
+    const ZipEntry *e = p2o_zip_find(z, str_of(name));
     Str             text = STR("little");
 
     *big_endian = false;
@@ -65,7 +61,8 @@ Storage *p2o_torch_save_storage(Diags *d, const Zip *z, const ZipEntry *e, bool 
 {
     Arena   *a = p2o_diags_arena(d);
     Storage *s = NEW(a, Storage);
-    *s = (Storage){ .source = z->source, .offset = e->offset, .nbytes = e->usize, .big_endian = big_endian };
+    *s = (Storage){ .source = z->source, .offset = e->offset, .nbytes = e->usize,
+                    .big_endian = big_endian };
     if (e->deflated) {
         Str bytes;
         if (!p2o_zip_read(d, z, e, &bytes))
@@ -109,8 +106,9 @@ static const Tensor *refuse_tensor(TensorFolder *f, const char *name, const char
 
 static DType storage_dtype(const Pickle *class)
 {
-    if (class->kind != PK_GLOBAL || (!str_is(class->module, "torch") &&
-                                     !str_is(class->module, "torch.storage")))
+    if (class->kind != PK_GLOBAL)
+        return DT_NONE;
+    if (!str_is(class->module, "torch") && !str_is(class->module, "torch.storage"))
         return DT_NONE;
     for (size_t i = 0; i < COUNT_OF(storage_classes); i++)
         if (str_is(class->name, storage_classes[i].name))
@@ -123,10 +121,10 @@ static const Storage *load_storage(TensorFolder *f, Str key, uint64_t nbytes, co
     Storage *s = p2o_map_get(&f->storages, key);
     if (!s) {
         Arena          *a = p2o_diags_arena(f->diags);
-        const ZipEntry *e = p2o_zip_find(f->zip,
-                                         str_of(p2o_printf(a, "%s%.*s", f->prefix, STR_ARG(key))));
+        const char     *record = p2o_printf(a, "%s%.*s", f->prefix, STR_ARG(key));
+        const ZipEntry *e = p2o_zip_find(f->zip, str_of(record));
         if (!e) {
-            refuse_tensor(f, name, p2o_printf(a, "there is no record data/%.*s", STR_ARG(key)));
+            refuse_tensor(f, name, "its record is missing");
             return NULL;
         }
         s = p2o_torch_save_storage(f->diags, f->zip, e, f->big_endian);
@@ -224,8 +222,10 @@ static bool is_plain_class(const Pickle *p)
            p2o_pickle_is_global(p, "torch.nn.parameter", "Buffer");
 }
 
-static bool is_rebuild(const Pickle *fn, const char *name) { return p2o_pickle_is_global(fn,
-        "torch._utils", name); }
+static bool is_rebuild(const Pickle *fn, const char *name)
+{
+    return p2o_pickle_is_global(fn, "torch._utils", name);
+}
 
 static const Tensor *unknown_rebuild(TensorFolder *f, const Pickle *fn, const char *name)
 {
@@ -240,8 +240,8 @@ static const Tensor *unknown_rebuild(TensorFolder *f, const Pickle *fn, const ch
 static const Tensor *rebuild_tensor(TensorFolder *f, const Pickle *fn, const Pickle *args,
                                     const char *name)
 {
-    bool          v2 = is_rebuild(fn, "_rebuild_tensor_v2"),
-        v3 = is_rebuild(fn, "_rebuild_tensor_v3");
+    bool          v2 = is_rebuild(fn, "_rebuild_tensor_v2");
+    bool          v3 = is_rebuild(fn, "_rebuild_tensor_v3");
     const Pickle *dtype = p2o_pickle_item(args, 6);
     DType         t = DT_NONE;
 

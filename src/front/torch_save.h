@@ -1,8 +1,8 @@
 /* torch.save archives (zip form, PyTorch 1.6 and later) and the tensors pickled in them.
  *
- * Such an archive stands alone or is a record of a .pt2.  Its pickle stays an inert tree; a value of
- * it becomes a Tensor when asked for, so what nobody uses is never judged.  TorchScript pickles its
- * tensors the same way: a TensorFolder over its own records reads them. */
+ * Such an archive stands alone or is a record of a .pt2.  Its pickle stays an inert tree; a value
+ * of it becomes a Tensor when asked for, so what nobody uses is never judged.  TorchScript pickles
+ * its tensors the same way: a TensorFolder over its own records reads them. */
 #ifndef P2O_FRONT_TORCH_SAVE_H
 #define P2O_FRONT_TORCH_SAVE_H
 
@@ -23,7 +23,8 @@ typedef struct TorchSave {
     TensorFolder tensors;
 } TorchSave;
 
-/* Bytes [offset, offset + size) of the source; `what` names them in messages.  NULL after a diagnostic. */
+/* Bytes [offset, offset + size) of the source; `what` names them in messages.  NULL after a
+ * diagnostic. */
 TorchSave *p2o_torch_save_open(Diags *d, Source *s, uint64_t offset, uint64_t size,
                                const char *what);
 

@@ -15,7 +15,7 @@ typedef struct List {
     int     n;
     Dim     at[DIM_MAX_LIST];
     Dim     offset;
-    int64_t scale;              /* > 0 */
+    int64_t scale;              /* not 0 */
 } List;
 
 static bool push_operand(List *x, Dim d)
@@ -177,17 +177,31 @@ static void move_factor_out(Dims *t, List *x, bool *changed)
     *changed = true;
 }
 
+/* max(-a, -b) = -min(a, b), where every operand but a number begins with a minus. */
+static bool flip_signs(Dims *t, List *x, bool *changed)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->at[i]->kind != DIM_INT && x->at[i]->part[0].coef > 0)
+            return true;
+    for (int i = 0; i < x->n; i++)
+        if (!(x->at[i] = p2o_dim_neg(t, x->at[i])))
+            return false;
+    x->kind = x->kind == DIM_MAX ? DIM_MIN : DIM_MAX;
+    *changed = true;
+    return mul_i64(x->scale, -1, &x->scale);
+}
+
 static bool settle_list(Dims *t, List *x)
 {
     for (int pass = 0; pass < MAX_PASSES; pass++) {
         bool changed = false;
-        if (!spread_all(t, x, &changed))
-            return false;
         drop_losers(t, x, &changed);
-        if (x->n > 1) {
-            move_shared_out(t, x, &changed);
-            move_factor_out(t, x, &changed);
-        }
+        if (x->n == 1)
+            return true;
+        if (!spread_all(t, x, &changed) || !flip_signs(t, x, &changed))
+            return false;
+        move_shared_out(t, x, &changed);
+        move_factor_out(t, x, &changed);
         if (!changed)
             return true;
     }
@@ -209,7 +223,7 @@ static Dim extreme_of(Dims *t, DimKind kind, int n, const Dim *list)
         return NULL;
     Dim atom = x.at[0];
     for (int i = 1; i < x.n && atom; i++)
-        atom = p2o_dim_opaque(t, kind, atom, x.at[i]);
+        atom = p2o_dim_opaque(t, x.kind, atom, x.at[i]);
     if (!atom)
         return NULL;
     return p2o_dim_add(t, x.offset, p2o_dim_mul(t, p2o_dim_int(t, x.scale), atom));

@@ -6,7 +6,11 @@
 #include "base/num.h"
 #include "ir/dim_node.h"
 
-enum { MAX_RELAX = 4 };         /* atoms given way to, one after the other */
+enum {
+    MAX_RELAX = 4,              /* atoms given way to, one after the other */
+    RELAX_TRIES = 24,           /* polynomials bounded for one question */
+    RELAX_TERMS = 32,           /* longer ones are not worth it */
+};
 
 static const Range unbounded = { NO_LOWER, NO_UPPER };
 
@@ -56,12 +60,12 @@ static Range range_of_mono(const Mono *m)
 {
     Range product = { 1, 1 };
     for (int i = 0; i < m->natom; i++) {
-        Range atom = bounds_of(m->atom[i]), power = { 1, 1 };
-        for (int k = 0; k < m->power[i]; k++)
+        Range atom = bounds_of(m->atom[i]), power = atom;
+        for (int k = 1; k < m->power[i]; k++)
             power = times(power, atom);
         if (m->power[i] % 2 == 0)
             power.lo = larger(power.lo, 0);
-        product = times(product, power);
+        product = i ? times(product, power) : power;
     }
     return product;
 }
@@ -137,10 +141,10 @@ static bool replace_part(Dims *t, const Poly *p, int i, const Mono *rest, const 
            p2o_poly_add(t, out, 1, &(Part){ 1, rest }, offset, t->one);
 }
 
-static int64_t low_of_poly(Dims *t, const Poly *p, int fuel);
+static int64_t low_of_poly(Dims *t, const Poly *p, int fuel, int *tries);
 
 /* The lowest value of p, part i having given way; NO_LOWER when it cannot. */
-static int64_t low_relaxed(Dims *t, const Poly *p, int i, int fuel)
+static int64_t low_relaxed(Dims *t, const Poly *p, int i, int fuel, int *tries)
 {
     const Mono *m = p->at[i].mono;
     Dim         atom = m->atom[m->natom - 1];
@@ -156,25 +160,24 @@ static int64_t low_relaxed(Dims *t, const Poly *p, int i, int fuel)
         Poly q;
         if (!replace_part(t, p, i, rest, &by[k], &q))
             continue;
-        low[k] = low_of_poly(t, &q, fuel - 1);
+        low[k] = low_of_poly(t, &q, fuel - 1, tries);
         if (low[k] != NO_LOWER)
             low[k] = -floor_div(-low[k], by[k].scale);
     }
     return all ? smaller(low[0], low[1]) : larger(low[0], low[1]);
 }
 
-static int64_t low_of_poly(Dims *t, const Poly *p, int fuel)
+static int64_t low_of_poly(Dims *t, const Poly *p, int fuel, int *tries)
 {
     int64_t low = range_of_poly(t, p->n, p->at).lo;
-    if (fuel == 0)
-        return low;
-    for (int i = p->n; i-- > 0;) {
+    --*tries;
+    for (int i = p->n; i-- > 0 && fuel > 0 && *tries > 0;) {
         const Mono *m = p->at[i].mono;
         if (m->natom == 0 || !is_opaque(m->atom[m->natom - 1]))
             continue;
-        int64_t relaxed = low_relaxed(t, p, i, fuel);
-        if (relaxed != NO_LOWER)
-            return larger(low, relaxed);
+        int64_t relaxed = low_relaxed(t, p, i, fuel, tries);
+        if (relaxed > low)
+            return relaxed;
     }
     return low;
 }
@@ -191,14 +194,15 @@ static Range bounds_of_poly(Dims *t, const Poly *p)
 {
     Range r = range_of_poly(t, p->n, p->at);
     Poly  minus;
-    if (p->n < 2 || !has_opaque(p->n, p->at) || (r.lo != NO_LOWER && r.lo == r.hi))
+    int   tries = RELAX_TRIES;
+    if (p->n < 2 || p->n > RELAX_TERMS || !has_opaque(p->n, p->at))
         return r;
-    int64_t low = low_of_poly(t, p, MAX_RELAX);
-    r.lo = larger(r.lo, low);
+    r.lo = larger(r.lo, low_of_poly(t, p, MAX_RELAX, &tries));
     minus.n = 0;
     if (!p2o_poly_add(t, &minus, p->n, p->at, -1, t->one))
         return r;
-    low = low_of_poly(t, &minus, MAX_RELAX);
+    tries = RELAX_TRIES;
+    int64_t low = low_of_poly(t, &minus, MAX_RELAX, &tries);
     if (low != NO_LOWER)
         r.hi = smaller(r.hi, -low);
     return r;

@@ -93,9 +93,8 @@ static bool check_values(ModelWriter *w, const Graph *g)
         for (int i = 0; i < n->nattr; i++)
             if (n->attrs[i].kind == ATTR_GRAPH)
                 ok &= check_values(w, n->attrs[i].graph);
-    for (size_t i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i]->def)
-            ok &= check_value(w, g->outputs.at[i]);
+    for (size_t i = 0; i < g->outputs.n && ok; i++)      /* else they only echo a weight or input */
+        ok = check_value(w, g->outputs.at[i]);
     return ok;
 }
 

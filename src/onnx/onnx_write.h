@@ -16,8 +16,7 @@ typedef struct OnnxWriteOptions {
 
 /* AUTO writes one file up to 1.9 GB and moves weights of 1 kB and more to `<model_path>.data` beyond;
  * LINK points at the archive the weights are in, when it lies in the model's folder or below, else
- * fails.
- * false after a diagnostic; then no file was made or changed. */
+ * fails.  false after a diagnostic; then no file was made or changed. */
 bool p2o_onnx_write(Diags *d, const Graph *g, const OnnxWriteOptions *o);
 /* To a sink, in one piece, which fails past 2 GB.  The sink is committed, or aborted on failure. */
 bool p2o_onnx_write_sink(Diags *d, const Graph *g, const OnnxWriteOptions *o, Sink *s);

@@ -731,7 +731,7 @@ typedef struct Tree {
     const struct Tree *a, *b;
 } Tree;
 
-enum { NSYM = 6, NEXPR = 60, NVALUES = 6, ROUNDS = 850 };
+enum { NSYM = 6, NEXPR = 60, NVALUES = 6, ROUNDS = 20 };
 
 typedef struct Pair {
     const Tree *tree;

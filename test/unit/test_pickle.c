@@ -77,12 +77,14 @@ static void strings(void)
     CHECK(is_text(PARSE("C\x02hi."), PK_BYTES, "hi"));
     CHECK(is_text(PARSE("B\x02\x00\x00\x00hi."), PK_BYTES, "hi"));
     CHECK(is_text(PARSE("X\x02\x00\x00\x00\xC3\xA9."), PK_STR, "\xC3\xA9"));
-    CHECK(is_text(PARSE("c_codecs\nencode\n(X\x03\x00\x00\x00" "A\xC3\xBFX\x06\x00\x00\x00latin1tR."), PK_BYTES, "A\xFF"));
+    CHECK(is_text(PARSE("c_codecs\nencode\n(X\x03\x00\x00\x00"
+                        "A\xC3\xBFX\x06\x00\x00\x00latin1tR."), PK_BYTES, "A\xFF"));
     CHECK(FAILS("X\x01\x00\x00\x00\xFF.", "not UTF-8"));
     CHECK(FAILS("X\x03\x00\x00\x00\xED\xA0\x80.", "not UTF-8"));
     CHECK(FAILS("X\xFF\xFF\xFF\xFF" "abc.", "ends early"));
     CHECK(FAILS("\x8d\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF" "abc.", "ends early"));
-    CHECK(FAILS("c_codecs\nencode\n(X\x03\x00\x00\x00\xE2\x82\xACX\x06\x00\x00\x00latin1tR.", "not latin1"));
+    CHECK(FAILS("c_codecs\nencode\n(X\x03\x00\x00\x00\xE2\x82\xACX\x06\x00\x00\x00latin1tR.",
+                "not latin1"));
     CHECK(FAILS("c_codecs\nencode\n(X\x01\x00\x00\x00" "AX\x05\x00\x00\x00utf_8tR.", "latin1"));
 }
 
@@ -94,7 +96,8 @@ static void containers(void)
     CHECK(p && p->kind == PK_TUPLE && p->n == 2 && int_of(p2o_pickle_item(p, 0)) == 1);
     CHECK(!p2o_pickle_item(p, 2) && !p2o_pickle_item(NULL, 0) && !p2o_pickle_item(p->items[0], 0));
     p = PARSE("](K\x01K\x02" "eK\x03" "a.");
-    CHECK(p && p->kind == PK_LIST && p->n == 3 && int_of(p->items[0]) == 1 && int_of(p->items[2]) == 3);
+    CHECK(p && p->kind == PK_LIST && p->n == 3 && int_of(p->items[0]) == 1 &&
+          int_of(p->items[2]) == 3);
     p = PARSE("(K\x01l.");
     CHECK(p && p->kind == PK_LIST && p->n == 1);
     p = PARSE("}(U\x01" "aK\x01U\x01" "bK\x02uU\x01" "aK\x03s.");
@@ -122,7 +125,8 @@ static void containers(void)
 static void globals(void)
 {
     Pickle *p = PARSE("ctorch\nFloatStorage\n.");
-    CHECK(p2o_pickle_is_global(p, "torch", "FloatStorage") && !p2o_pickle_is_global(p, "torch", "Float"));
+    CHECK(p2o_pickle_is_global(p, "torch", "FloatStorage") &&
+          !p2o_pickle_is_global(p, "torch", "Float"));
     CHECK(!p2o_pickle_is_global(NULL, "a", "b"));
     p = PARSE("\x8c\x05torch\x8c\x04Size\x93.");
     CHECK(p2o_pickle_is_global(p, "torch", "Size"));
@@ -205,8 +209,10 @@ static void depth(void)
 /* Every truncation of a real shape of pickle is an error, and every flipped byte is survived. */
 static void broken(void)
 {
-    static const char whole[] = "\x80\x02}q\x00(X\x01\x00\x00\x00wq\x01" "ctorch._utils\n_rebuild_tensor_v2\nq\x02("
-        "(X\x07\x00\x00\x00storageq\x03" "ctorch\nFloatStorage\nq\x04X\x01\x00\x00\x00" "0K\x06tq\x05QK\x00K\x02K\x03\x86"
+    static const char whole[] = "\x80\x02}q\x00(X\x01\x00\x00\x00wq\x01"
+        "ctorch._utils\n_rebuild_tensor_v2\nq\x02("
+        "(X\x07\x00\x00\x00storageq\x03" "ctorch\nFloatStorage\nq\x04X\x01\x00\x00\x00"
+            "0K\x06tq\x05QK\x00K\x02K\x03\x86"
         "K\x03K\x01\x86\x89" "ccollections\nOrderedDict\n)Rtq\x06Ru.";
     CHECK(PARSE(whole) != NULL);
     size_t refused = 0, n = sizeof whole - 1;

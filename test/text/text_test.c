@@ -1,0 +1,235 @@
+/* Runs the text tests: a program and what it must become.
+ *
+ * usage: text_test [--accept] FILE...
+ *
+ * A file holds cases.  Each begins with `=== name`, may set `opset N` or `declare x:batch,?`, gives a
+ * program (ir/program_text.h), and ends with one expectation:
+ *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
+ *     --- error     lines that must all occur in the diagnostics
+ * Blanks at line ends and runs of blanks do not matter.  Every row of the operator tables must be used
+ * by some case, and every schema must parse.  --accept rewrites the expectations of cases that fail: read
+ * the difference before committing it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "aten/functional.h"
+#include "aten/infer.h"
+#include "aten/lower.h"
+#include "base/num.h"
+#include "dyn/declare.h"
+#include "ir/program_text.h"
+#include "onnx/graph_text.h"
+#include "opt/opt.h"
+
+typedef struct Case {
+    Str  name, program, expected;
+    Str  declares[8];
+    int  ndeclare, opset;
+    bool wants_error;
+} Case;
+
+static size_t npassed, nfailed;
+static Map    used;             /* targets that cases call */
+
+static Str next_line(Str *text) { return p2o_str_cut(*text, '\n', text); }
+
+static Str up_to(const char *from, const char *to) { return (Str){ from, (size_t)(to - from) }; }
+
+/* The next case, *text moving past it.  false at the end. */
+static bool next_case(Str *text, Case *c)
+{
+    *c = (Case){ .opset = 20 };
+    while (text->n && !p2o_str_starts(*text, "=== "))
+        next_line(text);
+    if (!text->n)
+        return false;
+    Str line = next_line(text);
+    c->name = (Str){ line.p + 4, line.n - 4 };
+    const char *start = text->p;
+    while (text->n && !p2o_str_starts(*text, "--- ")) {
+        const char *at = text->p;
+        line = p2o_str_trim(next_line(text));
+        int64_t n;
+        if (p2o_str_starts(line, "opset ") && p2o_parse_i64((Str){ line.p + 6, line.n - 6 }, &n))
+            c->opset = (int)n;
+        else if (p2o_str_starts(line, "declare ") && c->ndeclare < 8)
+            c->declares[c->ndeclare++] = (Str){ line.p + 8, line.n - 8 };
+        else
+            continue;
+        memset((char *)(uintptr_t)at, ' ', (size_t)(line.p + line.n - at));
+    }
+    c->program = up_to(start, text->p);
+    c->wants_error = p2o_str_starts(next_line(text), "--- error");
+    start = text->p;
+    while (text->n && !p2o_str_starts(*text, "=== "))
+        next_line(text);
+    c->expected = up_to(start, text->n ? text->p : text->p);
+    return true;
+}
+
+/* The next line that says something: blanks at its ends cut, runs of them as one. */
+static const char *squeezed_line(Arena *a, Str *s)
+{
+    while (s->n) {
+        Str  line = p2o_str_trim(next_line(s));
+        Buf  b = { .arena = a };
+        bool blank = false;
+        for (size_t i = 0; i < line.n; i++) {
+            if (line.p[i] == ' ' && blank)
+                continue;
+            blank = line.p[i] == ' ';
+            p2o_put(&b, &line.p[i], 1);
+        }
+        if (b.n && b.at[0] != '#')
+            return b.at;
+    }
+    return NULL;
+}
+
+/* An expected line without a comment says nothing of types. */
+static bool graphs_match(Arena *a, Str got, Str want)
+{
+    for (;;) {
+        const char *g = squeezed_line(a, &got), *w = squeezed_line(a, &want);
+        if (!g || !w)
+            return g == w;
+        const char *comment = strstr(w, " # ") ? NULL : strstr(g, " # ");
+        size_t      n = comment ? (size_t)(comment - g) : strlen(g);
+        if (strlen(w) != n || memcmp(g, w, n) != 0)
+            return false;
+    }
+}
+
+static void note_used(Program *p)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++)
+        map_put(&used, str_of(p2o_str_dup(used.arena, str_of(p->main->calls.at[i]->target))), &used);
+}
+
+/* What the program becomes: the graph's text, or the diagnostics. */
+static const char *outcome(Diags *d, const Case *c, bool *failed)
+{
+    Arena    *a = p2o_diags_arena(d);
+    Dims     *t = p2o_dims_new(a);
+    Bindings *b = p2o_bindings_new(t);
+    Ops      *ops = p2o_ops_new(a, t);
+    Graph    *g = NULL;
+    Program  *p = p2o_program_parse(d, t, c->program);
+    for (int i = 0; p && i < c->ndeclare; i++)
+        p2o_declare_input(p, b, c->declares[i]);
+    if (p && !p2o_diags_errors(d)) {
+        p2o_declare_rest(p);
+        note_used(p);
+        bool ok = p2o_functional(ops, p);
+        note_used(p);
+        if (ok && p2o_infer(p, b))
+            g = p2o_lower(p, &(LowerOptions){ .opset = c->opset });
+    }
+    *failed = g == NULL;
+    if (g) {
+        p2o_opt(g);
+        const char *wrong = p2o_graph_check(g);
+        return wrong ? wrong : p2o_graph_text(g, true);
+    }
+    Buf out = { .arena = a };
+    for (size_t i = 0; i < p2o_diags_count(d); i++)
+        p2o_putf(&out, "%s\n", p2o_diag_text(d, p2o_diags_at(d, i)));
+    return out.at ? out.at : "";
+}
+
+static bool all_lines_occur(Arena *a, const char *text, Str lines)
+{
+    bool any = false;
+    while (lines.n) {
+        Str line = p2o_str_trim(next_line(&lines));
+        if (!line.n)
+            continue;
+        any = true;
+        if (!strstr(text, p2o_str_dup(a, line)))
+            return false;
+    }
+    return any;
+}
+
+static void run_case(const char *path, const Case *c, Buf *accepted)
+{
+    Arena      *a = p2o_arena_new(NULL, NULL);
+    Diags      *d = p2o_diags_new(a, NULL, NULL);
+    bool        failed;
+    const char *got = outcome(d, c, &failed);
+    bool        ok = failed == c->wants_error &&
+              (failed ? all_lines_occur(a, got, c->expected)
+                      : graphs_match(a, str_of(got), c->expected));
+    if (ok) {
+        npassed++;
+    } else {
+        nfailed++;
+        printf("%s: %.*s: failed; got\n%s", path, STR_ARG(c->name), got);
+    }
+    if (accepted && ok)
+        p2o_put(accepted, c->expected.p, c->expected.n);
+    else if (accepted)
+        p2o_putf(accepted, "%s\n", got);
+    p2o_arena_free(a);
+}
+
+static void run_file(Arena *a, const char *path, bool accept)
+{
+    Diags      *d = p2o_diags_new(a, NULL, NULL);
+    size_t      n = 0, before = nfailed;
+    const char *text = p2o_read_text(d, path, &n), *kept;
+    Buf         out = { .arena = a };
+    Case        c;
+    if (!text) {
+        printf("%s: cannot read\n", path);
+        nfailed++;
+        return;
+    }
+    kept = p2o_str_dup(a, (Str){ text, n });            /* as it was: next_case blanks directives */
+    Str rest = { text, n };
+    const char *done = text;
+    while (next_case(&rest, &c)) {
+        p2o_put(&out, kept + (done - text), (size_t)(c.expected.p - done));
+        run_case(path, &c, &out);
+        done = c.expected.p + c.expected.n;
+    }
+    if (!accept || nfailed == before)
+        return;
+    FILE *f = fopen(path, "wb");
+    if (f) {
+        fwrite(out.at, 1, out.n, f);
+        fclose(f);
+    }
+}
+
+static void check_rows(Arena *a)
+{
+    Dims       *t = p2o_dims_new(a);
+    Ops        *ops = p2o_ops_new(a, t);
+    const char *key, *error;
+    const AtenOp *op;
+    for (size_t i = 0; (op = p2o_ops_at(ops, i, &key)); i++) {
+        if (!p2o_schema_parse(a, t, op->schema, &error)) {
+            printf("%s: schema does not parse: %s\n", key, error);
+            nfailed++;
+        } else if (!p2o_map_get(&used, str_of(key))) {
+            printf("%s: no text test uses this row\n", key);
+            nfailed++;
+        } else {
+            npassed++;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    Arena *a = p2o_arena_new(NULL, NULL);
+    bool   accept = argc > 1 && same(argv[1], "--accept");
+    used.arena = a;
+    for (int i = 1 + accept; i < argc; i++)
+        run_file(a, argv[i], accept);
+    check_rows(a);
+    printf("%zu passed, %zu failed\n", npassed, nfailed);
+    p2o_arena_free(a);
+    return nfailed != 0;
+}

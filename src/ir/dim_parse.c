@@ -12,7 +12,11 @@
 #include "base/num.h"
 #include "ir/dim_node.h"
 
-enum { MAX_NESTING = 100, MAX_TEXT = 512 * 1024 };
+enum {
+    MAX_NESTING = 100,
+    MAX_TEXT = 512 * 1024,
+    MAX_WORK = 2000 * 1000,     /* terms merged: tens of milliseconds */
+};
 
 typedef struct Quot {
     Dim  num;                   /* NULL: no integer expression */
@@ -25,6 +29,7 @@ typedef struct Parser {
     Str         text;
     size_t      at;
     int         depth;
+    uint64_t    work_end;       /* of the table's count: past it nothing is representable */
     const char *error;
 } Parser;
 
@@ -32,7 +37,9 @@ static const Quot no_quot = { NULL, NULL, false };
 
 static Quot quot_of(Parser *p, Dim d)
 {
-    return d ? (Quot){ d, p2o_dim_int(p->t, 1), false } : no_quot;
+    if (!d || p->t->work > p->work_end)
+        return no_quot;
+    return (Quot){ d, p2o_dim_int(p->t, 1), false };
 }
 
 static Quot quot_of_int(Parser *p, int64_t v) { return quot_of(p, p2o_dim_int(p->t, v)); }
@@ -42,10 +49,8 @@ static Quot quot_over(Parser *p, Dim num, Dim den, bool is_float)
 {
     if (!num || !den || den->nterm == 0)
         return no_quot;
-    Dim whole = p2o_dim_exact_div(p->t, num, den);
-    if (whole)
-        return (Quot){ whole, p2o_dim_int(p->t, 1), is_float };
-    return (Quot){ num, den, is_float };
+    Dim one = p2o_dim_int(p->t, 1), whole = den == one ? num : p2o_dim_exact_div(p->t, num, den);
+    return whole ? (Quot){ whole, one, is_float } : (Quot){ num, den, is_float };
 }
 
 static Quot quot_add(Parser *p, Quot a, Quot b)
@@ -305,7 +310,7 @@ static Quot malformed(Parser *p, const char *expected)
                               p->at, expected);
     else
         p->error = p2o_printf(p->t->arena, "%s at offset %zu, expected %s",
-                              p->at < p->text.n ? "a strange byte" : "end of text", p->at, expected);
+                              p->at < p->text.n ? "strange byte" : "end of text", p->at, expected);
     return no_quot;
 }
 
@@ -424,7 +429,7 @@ static bool parse_items(Parser *p, Quots *args, Str *text)
         from = p->at;
         name = take_word(p);
         skip_blanks(p);
-        bool keyword = name.n && !is_digit(name.p[0]) && peek_at(p, 0) == '=' && peek_at(p, 1) != '=';
+        bool keyword = p2o_dim_name_ok(name) && peek_at(p, 0) == '=' && peek_at(p, 1) != '=';
         p->at = keyword ? p->at + 1 : from;
         if (take_string(p, &s)) {
             if (!text->p && !keyword)
@@ -465,7 +470,8 @@ static Quot parse_call(Parser *p, Str name)
     if (!f)
         return no_quot;
     if (args.n < (size_t)f->nmin || args.n > (size_t)f->nmax) {
-        p->error = p2o_printf(p->t->arena, "%s with %zu arguments at offset %zu", f->name, args.n, from);
+        p->error = p2o_printf(p->t->arena, "%zu arguments of %s at offset %zu, expected %d",
+                              args.n, f->name, from, f->nmin);
         return no_quot;
     }
     return f->fn(p, (int)args.n, args.at);
@@ -611,7 +617,7 @@ static Quot parse_expr(Parser *p)
 
 Dim p2o_dim_parse(Dims *t, Str text, const char **error)
 {
-    Parser p = { .t = t, .text = text };
+    Parser p = { .t = t, .text = text, .work_end = t->work + MAX_WORK };
     *error = NULL;
     if (text.n > MAX_TEXT) {
         *error = "expression longer than 512 kB";

@@ -130,7 +130,8 @@ static int relax_atom(Dim atom, bool above, Relaxed out[2], bool *all)
 }
 
 /* p with part i, whose monomial is rest * atom, replaced, all of it times r->scale. */
-static bool replace_part(Dims *t, const Poly *p, int i, const Mono *rest, const Relaxed *r, Poly *out)
+static bool replace_part(Dims *t, const Poly *p, int i, const Mono *rest, const Relaxed *r,
+                         Poly *out)
 {
     int64_t k = p->at[i].coef, offset;
     out->n = 0;

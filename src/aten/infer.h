@@ -44,6 +44,13 @@ bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out);              
 bool const_ints(Infer *in, const Call *c, const char *name, int n, int64_t *out);
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 
+/* Sizes that are still open: literals of a fixed capture that may follow a dynamic size. */
+bool is_soft(const Infer *in, Dim d);
+bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
+bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
+/* from and to (a NULL in it is a size to be found) hold the same elements: settles what is open. */
+bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to);
+
 /* Shapes. */
 static inline Dim dim_at(Shape s, int i) { return s.at[i < 0 ? i + s.rank : i]; }
 Dim   int_dim(const Infer *in, int64_t v);

@@ -101,7 +101,7 @@ static Value *folded(Builder *b, const Node *n)
     return v->shape.rank ? p2o_build_ints(b, ints, v->nints) : p2o_build_int(b, ints[0]);
 }
 
-static Value *cast_to(Builder *b, Value *x, DType t)
+static Value *recast(Builder *b, Value *x, DType t)
 {
     Attr to = attr_int("to", p2o_dtype_onnx(t));
     return x->dtype == t ? x : p2o_build(b, ONNX_Cast, 1, &to, 1, &x);
@@ -146,10 +146,10 @@ static void build_wider(Builder *b, Node *n, const DType *types, Value **out)
     Value **in = NEW_N(b->graph->arena, Value *, (size_t)n->nin + 1);
     p2o_node_remove(n);
     for (int i = 0; i < n->nin; i++)
-        in[i] = n->in[i] ? cast_to(b, n->in[i], types[i]) : NULL;
+        in[i] = n->in[i] ? recast(b, n->in[i], types[i]) : NULL;
     p2o_build_many(b, n->op, n->nattr, n->attrs, n->nin, in, n->nout, out);
     for (int i = 0; i < n->nout; i++)
-        out[i] = cast_to(b, out[i], n->out[i]->dtype);
+        out[i] = recast(b, out[i], n->out[i]->dtype);
 }
 
 void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,

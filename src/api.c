@@ -373,7 +373,7 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     const char *wrong = p2o_graph_check(g);
     if (wrong)
         p2o_diag(c->diags, DIAG_INTERNAL, 0, "the graph is ill-formed: %s", wrong);
-    p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings));
+    p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings, g));
     if (!wrong)
         c->graph = g;
     return result_of(c, errors);
@@ -420,8 +420,7 @@ static p2o_status step_write(p2o_conversion *c, const void *arg)
     OnnxWriteOptions o = write_options(c, NULL);
     Sink            *s = p2o_sink_callback(c->diags, write_through, &user);
     o.external = EXTERNAL_NEVER;
-    if (p2o_onnx_write_sink(c->diags, c->graph, &o, s))
-        p2o_sink_commit(s);
+    p2o_onnx_write_sink(c->diags, c->graph, &o, s);
     return result_of(c, errors);
 }
 

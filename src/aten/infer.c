@@ -349,14 +349,14 @@ void p2o_rule_none(Infer *in, const Call *c)
     (void)c;
 }
 
-static bool has_poison(const Arg *x)
+static const Var *poison_in(const Arg *x)
 {
+    const Var *v = NULL;
     if (x->kind == ARG_VAR)
-        return x->var->type.kind == TY_NONE;
-    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        if (has_poison(&x->items[i]))
-            return true;
-    return false;
+        return x->var->type.kind == TY_NONE ? x->var : NULL;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !v; i++)
+        v = poison_in(&x->items[i]);
+    return v;
 }
 
 static bool item_is_const(SchemaBase base, const Arg *x)
@@ -449,6 +449,31 @@ static bool types_match(Infer *in, Type rule, Type file, int capture)
     return true;
 }
 
+/* Without an error so far, a rule left the result out: only its use is one. */
+static bool args_have_types(Infer *in, const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        const Var *v = poison_in(&c->args[i]);
+        if (v && p2o_diags_errors(in->diags) == in->errors)
+            rule_unsupported(in, "needs '%s', a result of %s that is not computed", v->name,
+                             v->def ? v->def->target : "nothing");
+        if (v)
+            return false;
+    }
+    return true;
+}
+
+static void outputs_have_types(Infer *in)
+{
+    for (size_t i = 0; i < in->prog->outputs.n; i++) {
+        const OutputSpec *s = &in->prog->outputs.at[i];
+        const Var        *v = poison_in(&s->value);
+        if (v)
+            p2o_diag(in->diags, DIAG_UNSUPPORTED, 0, "output '%s' is a result of %s that is not computed",
+                     s->name, v->def ? v->def->target : "nothing");
+    }
+}
+
 /* The proof that a type is right: at each capture's sizes it is what that capture recorded. */
 static void check_recorded(Infer *in, Var *v)
 {
@@ -480,11 +505,10 @@ static void infer_call(Infer *in, Call *c)
     for (int i = 0; i < c->nouts; i++)
         if (c->outs[i])
             c->outs[i]->type = (Type){ 0 };
-    for (int i = 0; i < c->nargs; i++)
-        if (has_poison(&c->args[i]))
-            return;
     in->call = c;
     in->failed = false;
+    if (!args_have_types(in, c))
+        return;
     if (!plain_args_are_const(in, c) || !kinds_match(in, c))
         return;
     c->op->shape(in, c);
@@ -510,8 +534,9 @@ static void resolve_inputs(Infer *in)
 
 bool p2o_infer(Program *p, Bindings *b)
 {
-    Infer  in = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .bind = b };
     size_t errors = p2o_diags_errors(p->diags), bound;
+    Infer  in = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .bind = b,
+                  .errors = errors };
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
@@ -521,5 +546,6 @@ bool p2o_infer(Program *p, Bindings *b)
         if (p2o_diags_errors(p->diags) != errors)
             return false;
     } while (p2o_bindings_count(b) != bound);
-    return true;
+    outputs_have_types(&in);
+    return p2o_diags_errors(p->diags) == errors;
 }

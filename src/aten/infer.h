@@ -3,7 +3,8 @@
  * The one source of truth for sizes.  What the file recorded is checked against it.  Sizes that must
  * be equal are unified; when that binds a symbol the program is gone through again, so that every
  * type is in terms of what is left.  Below the driver: the vocabulary in which rules are written.  A
- * rule that fails says so through it and its results stay poison. */
+ * rule that fails says so through it and its results stay poison.  A rule may also leave out a result
+ * that it cannot give: that is an error only where something uses it. */
 #ifndef P2O_ATEN_INFER_H
 #define P2O_ATEN_INFER_H
 
@@ -19,6 +20,7 @@ struct Infer {
     Bindings   *bind;
     const Call *call;           /* whose rule is running */
     bool        failed;         /* it reported an error */
+    size_t      errors;         /* there were before */
 };
 
 /* Input Vars have their type set.  false after diagnostics. */

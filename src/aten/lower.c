@@ -220,6 +220,45 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
 }
 
+Value *flat(Lower *lo, Value *x)
+{
+    Dim n = shape_nelem(lo->dims, x->shape);
+    return reshape(lo, x, (Shape){ 1, &n });
+}
+
+/* ONNX Runtime reduces no 16-bit floats; of bools, max is or (add) and min is and (mul). */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction)
+{
+    DType t = x->dtype;
+    bool  reduces = !same(reduction, "none");
+    Attr  attrs[2];
+    int   n = 0;
+    if (reduces && (t == DT_F16 || t == DT_BF16))
+        return cast(lo, scatter_with(lo, op, axis, cast(lo, x, DT_F32), index, cast(lo, updates, DT_F32),
+                                     reduction), t);
+    if (t == DT_BOOL && same(reduction, "max"))
+        reduction = "add";
+    if (t == DT_BOOL && same(reduction, "min"))
+        reduction = "mul";
+    if (op == ONNX_ScatterElements)
+        attrs[n++] = attr_int("axis", axis);
+    if (reduces)
+        attrs[n++] = attr_str("reduction", reduction);
+    return p2o_build(lo->b, op, n, attrs, INPUTS(x, index, updates));
+}
+
+Shape joint_shape(Lower *lo, Shape a, Shape b)
+{
+    Shape longer = a.rank >= b.rank ? a : b, other = a.rank >= b.rank ? b : a;
+    int   lead = longer.rank - other.rank;
+    Dim  *at = p2o_shape_copy(lo->arena, longer, 0);
+    for (int i = 0; i < other.rank; i++)
+        if (dim_is(at[lead + i], 1))
+            at[lead + i] = other.at[i];
+    return (Shape){ longer.rank, at };
+}
+
 /* Rows that name one ONNX operator: tensor arguments in order, all in the type it computes in. */
 static Value *lower_plain(Lower *lo, const Call *c)
 {

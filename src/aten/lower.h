@@ -86,6 +86,12 @@ Value *concat(Lower *lo, int axis, Value *const *v, int n);
 Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
+Value *flat(Lower *lo, Value *x);                               /* rank 1 */
+/* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction);
+/* What two shapes broadcast to, as their types are settled. */
+Shape  joint_shape(Lower *lo, Shape a, Shape b);
 
 /* Sizes at run time (dims.c). */
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */

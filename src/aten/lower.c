@@ -140,6 +140,14 @@ const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
     return v;
 }
 
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
+{
+    if (p2o_number_is_const(p2o_call_arg(c, name), f))
+        return true;
+    unsupported(lo, c, "argument '%s' must be a constant", name);
+    return false;
+}
+
 DType compute_dtype(const Call *c)
 {
     Promotion p = { 0 };
@@ -184,6 +192,17 @@ Value *swap_dims(Lower *lo, Value *x, int i, int j)
 }
 
 Value *swap_last_two(Lower *lo, Value *x) { return swap_dims(lo, x, rank(x) - 1, rank(x) - 2); }
+
+Value *move_dim(Lower *lo, Value *x, int from, int to)
+{
+    int64_t perm[MAX_RANK];
+    for (int i = 0, k = 0; i < rank(x); i++) {
+        k += k == from;
+        perm[i] = i == to ? from : k++;
+    }
+    return transpose(lo, x, perm);
+}
+
 Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
 Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
 
@@ -218,6 +237,28 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)n + 1);
     memcpy(kept, axes, (size_t)n * sizeof *kept);
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
+}
+
+/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of
+ * bools, which it refuses; the least and greatest uint8 are the right answers then. */
+static Value *reduce_bool(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    bool as_bool = lo->opset >= 20;
+    for (int i = 0; i < n; i++)
+        as_bool &= never_zero(lo, size_at(x, (int)axes[i]));
+    if (as_bool)
+        return reduce(lo, op, x, axes, n, keepdims);
+    return cast(lo, reduce(lo, op, cast(lo, x, DT_U8), axes, n, keepdims), DT_BOOL);
+}
+
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMax, x, axes, n, keepdims);
+}
+
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMin, x, axes, n, keepdims);
 }
 
 Value *flat(Lower *lo, Value *x)

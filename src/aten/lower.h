@@ -54,6 +54,8 @@ Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t);  /* cast;
 Value *tensor_item(Lower *lo, const Call *c, const char *name, int i);
 Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 0 */
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
+/* A number that ends up in an attribute; false after a refusal when it is known at run time only. */
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f);
 static inline Shape out_shape(const Call *c, int i) { return c->outs[i]->type.shape; }
 static inline DType out_dtype(const Call *c, int i) { return c->outs[i]->type.dtype; }
 /* torch.result_type of all tensor arguments; as a float when the result is one. */
@@ -63,6 +65,16 @@ DType compute_dtype(const Call *c);
 Value *ints_const(Lower *lo, const int64_t *v, size_t n);
 #define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
 Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
+
+/* Arithmetic in x's type; a number that changes nothing is left out. */
+Value *plus_num(Lower *lo, Value *x, double f);
+Value *times_num(Lower *lo, Value *x, double f);
+/* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
+#define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
+/* What PyTorch computes the half types in. */
+static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 
 /* Pieces of weights as one initializer, named after the first of them.  Nothing is copied: they are
  * joined as they are written. */

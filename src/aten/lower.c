@@ -162,6 +162,34 @@ DType compute_dtype(const Call *c)
 Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
 Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
 
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
+{
+    if (p2o_number_is_const(p2o_call_arg(c, name), f))
+        return true;
+    unsupported(lo, c, "argument '%s' must be a constant", name);
+    return false;
+}
+
+Value *plus_num(Lower *lo, Value *x, double f)
+{
+    return f == 0 ? x : emit(lo, ONNX_Add, x, num(lo, x->dtype, f));
+}
+
+Value *times_num(Lower *lo, Value *x, double f)
+{
+    return f == 1 ? x : emit(lo, ONNX_Mul, x, num(lo, x->dtype, f));
+}
+
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n)
+{
+    Value *y = num(lo, x->dtype, coef[0]);
+    for (int i = 1; i < n; i++) {
+        y = i == 1 && coef[0] == 1 ? x : emit(lo, ONNX_Mul, y, x);
+        y = plus_num(lo, y, coef[i]);
+    }
+    return y;
+}
+
 Value *cast(Lower *lo, Value *x, DType t)
 {
     if (x->dtype == t)

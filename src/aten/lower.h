@@ -66,6 +66,13 @@ Value *ints_const(Lower *lo, const int64_t *v, size_t n);
 #define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
 Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
 
+/* Arithmetic in x's type; a number that changes nothing is left out. */
+Value *plus_num(Lower *lo, Value *x, double f);
+Value *times_num(Lower *lo, Value *x, double f);
+/* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
+#define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
 /* What PyTorch computes the half types in. */
 static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 

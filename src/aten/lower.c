@@ -162,14 +162,6 @@ DType compute_dtype(const Call *c)
 Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
 Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
 
-bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
-{
-    if (p2o_number_is_const(p2o_call_arg(c, name), f))
-        return true;
-    unsupported(lo, c, "argument '%s' must be a constant", name);
-    return false;
-}
-
 Value *plus_num(Lower *lo, Value *x, double f)
 {
     return f == 0 ? x : emit(lo, ONNX_Add, x, num(lo, x->dtype, f));

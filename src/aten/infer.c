@@ -237,14 +237,19 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
-/* A literal 1 broadcasts, whatever else it might have followed. */
+/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
+ * every capture. */
 static bool is_open_one(Infer *in, Dim d)
 {
     int64_t v;
     d = p2o_resolve(in->bind, d);
-    if (is_soft(in, d) && p2o_hint_at(in->bind, d, 0, &v) && v == 1)
-        harden(in, d);
-    return dim_is(p2o_resolve(in->bind, d), 1);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    harden(in, d);
+    return true;
 }
 
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)

@@ -50,8 +50,8 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 bool is_soft(const Infer *in, Dim d);
 bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
 bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
-/* from and to (a NULL in it is a size to be found) hold the same elements: settles what is open. */
-bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to);
+/* `from` reshaped to `to`, which may hold one -1; the number of elements must agree. */
+bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out);
 
 /* Shapes. */
 static inline Dim dim_at(Shape s, int i) { return s.at[i < 0 ? i + s.rank : i]; }

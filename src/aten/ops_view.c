@@ -1,40 +1,12 @@
 /* Operators that move elements without changing them: reshapes, permutations, slices, joins. */
 #include "aten/lower.h"
 
-/* The target may hold one -1, found by exact division; the number of elements must agree. */
 static void reshape_to(Infer *in, const Call *c, const char *name)
 {
     Type  x = type_arg(c, "self");
-    Shape to = shape_list(in, c, name);
-    Dim  *at = p2o_shape_copy(in->arena, to, 0);
-    Dim   total = shape_nelem(in->dims, x.shape), known = int_dim(in, 1);
-    int   hole = -1;
-
-    for (int i = 0; i < to.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v < 0) {
-            if (v != -1 || hole >= 0) {
-                rule_fail(in, "size %lld at %d", (long long)v, i);
-                return;
-            }
-            hole = i;
-        } else {
-            known = p2o_dim_mul(in->dims, known, at[i]);
-        }
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, total, known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, total, known);
-        if (!at[hole]) {
-            rule_fail(in, "cannot find the size at %d: %s elements into [%s]", hole,
-                      p2o_dim_text(in->dims, total), p2o_shape_text(in->dims, to));
-            return;
-        }
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (must_equal(in, c, total, known, "number of elements"))
-        set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_list(in, c, name), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_view(Infer *in, const Call *c) { reshape_to(in, c, "size"); }
@@ -49,10 +21,10 @@ static Value *lower_same(Lower *lo, const Call *c) { return tensor_arg(lo, c, "s
 
 static void shape_reshape_as(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "self"), like = type_arg(c, "other");
-    if (must_equal(in, c, shape_nelem(in->dims, x.shape), shape_nelem(in->dims, like.shape),
-                   "number of elements"))
-        set_out(in, c, 0, x.dtype, like.shape);
+    Type  x = type_arg(c, "self");
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_arg(c, "other"), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_flatten(Infer *in, const Call *c)
@@ -78,27 +50,12 @@ static void shape_flatten(Infer *in, const Call *c)
 static void shape_unflatten(Infer *in, const Call *c)
 {
     Type  x = type_arg(c, "self");
-    Shape sizes = shape_list(in, c, "sizes");
-    Dim  *at = p2o_shape_copy(in->arena, sizes, 0), known = int_dim(in, 1);
-    int   dim, hole = -1;
-    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
+    Shape sizes;
+    int   dim;
+    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
+        !reshaped(in, c, slice_shape(x.shape, dim, dim + 1), shape_list(in, c, "sizes"), &sizes))
         return;
-    for (int i = 0; i < sizes.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v == -1 && hole < 0)
-            hole = i;
-        else
-            known = p2o_dim_mul(in->dims, known, at[i]);
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, x.shape.at[dim], known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, x.shape.at[dim], known);
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (!must_equal(in, c, x.shape.at[dim], known, "sizes to unflatten into"))
-        return;
-    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), (Shape){ sizes.rank, at });
+    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), sizes);
     set_out(in, c, 0, x.dtype, concat_shapes(in, head, slice_shape(x.shape, dim + 1, x.shape.rank)));
 }
 
@@ -268,7 +225,9 @@ static void shape_squeeze(Infer *in, const Call *c)
 /* [start, end) as Python slices do: negative counts from the end, both clamped to the size. */
 static Dim clamp_index(Infer *in, Dim i, Dim size)
 {
-    int64_t v;
+    int64_t v, most;
+    if (is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) && p2o_hint_at(in->bind, size, 0, &most) && v <= most)
+        return i;                           /* open: it lay inside at capture; asked again when settled */
     if (p2o_dim_is_int(i, &v)) {
         if (v >= 0)
             return p2o_dim_min(in->dims, i, size);

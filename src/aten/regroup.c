@@ -168,9 +168,11 @@ static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
             unknown[n++] = i;
             continue;
         }
-        Dim q = p2o_dim_exact_div(in->dims, quotient, to.at[i]);
-        quotient = q ? q : p2o_dim_floordiv(in->dims, quotient, to.at[i]);
+        if (quotient)
+            quotient = p2o_dim_exact_div(in->dims, quotient, to.at[i]);
     }
+    if (n > 0 && !quotient)
+        return true;                            /* symbols that are not known to be equal yet */
     if (n == 0)
         return must_equal(in, c, shape_nelem(in->dims, known), shape_nelem(in->dims, to), "number of elements");
     if (n == 1)

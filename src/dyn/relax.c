@@ -80,8 +80,25 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
     }
 }
 
+/* With several captures a literal that is the same in all of them is one, if every size varies. */
+static bool all_vary(const Program *p, Bindings *b)
+{
+    Scope s = input_symbols(p, b);
+    for (size_t i = 0; i < s.syms.n; i++) {
+        int64_t first, v;
+        bool    varies = !p2o_hint_at(b, s.syms.at[i], 0, &first);
+        for (int k = 1; k < p2o_ncapture(b); k++)
+            varies |= !p2o_hint_at(b, s.syms.at[i], k, &v) || v != first;
+        if (!varies)
+            return false;
+    }
+    return true;
+}
+
 void p2o_relax(Program *p, Bindings *b)
 {
+    if (p2o_ncapture(b) > 1 && all_vary(p, b))
+        return;
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
     for (size_t i = 0; i < p->main->calls.n; i++)
         relax_call(b, p->main->calls.at[i], least);

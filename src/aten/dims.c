@@ -176,6 +176,18 @@ Value *dim_scalar(Lower *lo, Dim d)
     return emit(lo, ONNX_Squeeze, dim_value(lo, d), INTS(lo, 0));
 }
 
+Value *range_of(Lower *lo, Dim n, int64_t step)
+{
+    Dim    end = p2o_dim_mul(lo->dims, n, p2o_dim_int(lo->dims, step));
+    Value *v = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, end), p2o_build_int(lo->b, step));
+    if (p2o_dim_is_int(n, NULL))
+        return v;
+    Dim *at = NEW(lo->arena, Dim);          /* known here even where the arithmetic is not seen through */
+    *at = n;
+    v->shape = (Shape){ 1, at };
+    return v;
+}
+
 /* One vector out of parts, runs of numbers joined. */
 static Value *vector(Lower *lo, const Dim *parts, int n)
 {

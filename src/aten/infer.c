@@ -209,14 +209,7 @@ Shape without_dim(Infer *in, Shape s, int i)
     return (Shape){ s.rank - 1, at };
 }
 
-Shape insert_dim(Infer *in, Shape s, int i, Dim d)
-{
-    Dim *at = p2o_shape_copy(in->arena, s, 1);
-    for (int k = s.rank; k > i; k--)
-        at[k] = at[k - 1];
-    at[i] = d;
-    return (Shape){ s.rank + 1, at };
-}
+Shape insert_dim(Infer *in, Shape s, int i, Dim d) { return p2o_shape_insert(in->arena, s, i, d); }
 
 Shape concat_shapes(Infer *in, Shape a, Shape b)
 {

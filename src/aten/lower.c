@@ -248,6 +248,29 @@ Value *select_axis(Lower *lo, Value *x, int axis, Dim index)
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, dim_scalar(lo, index));
 }
 
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with)
+{
+    Dim  all[2 * MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < 2 * rank(x); i++)
+        all[i] = p2o_dim_int(lo->dims, 0);
+    for (int i = 0; i < n; i++) {
+        all[first + i] = pads[i];
+        all[rank(x) + first + i] = pads[n + i];
+        any |= !dim_is(pads[i], 0) || !dim_is(pads[n + i], 0);
+    }
+    if (!any)
+        return x;
+    return emit(lo, ONNX_Pad, x, shape_value(lo, (Shape){ 2 * rank(x), all }),
+                with != 0 ? num(lo, x->dtype, with) : NULL);
+}
+
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation)
+{
+    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1), range_of(lo, kernel, dilation));
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
+}
+
 /* axes became an input of ReduceSum in opset 13 and of the others in 18. */
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
 {

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "onnx/kernels.h"
 #include "onnx/onnx_ops.h"
 
 Builder *p2o_builder_new(Graph *g, Builder *parent)
@@ -100,6 +101,57 @@ static Value *folded(Builder *b, const Node *n)
     return v->shape.rank ? p2o_build_ints(b, ints, v->nints) : p2o_build_int(b, ints[0]);
 }
 
+static Value *recast(Builder *b, Value *x, DType t)
+{
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
+    return x->dtype == t ? x : p2o_build(b, ONNX_Cast, 1, &to, 1, &x);
+}
+
+static void report_no_kernel(Builder *b, const Node *n, DType t)
+{
+    const char *of = t ? p2o_printf(b->graph->arena, " of %s", p2o_dtype_torch(t)) : "";
+    p2o_diag(b->graph->diags, DIAG_UNSUPPORTED, b->loc,
+             "ONNX Runtime has no kernel for %s%s at opset %d", p2o_onnx_info(n->op)->name, of,
+             b->graph->opset);
+}
+
+/* The types in which n's inputs have a kernel; NULL when it needs no change or there are none, which
+ * is reported. */
+static const DType *wider_types(Builder *b, const Node *n)
+{
+    DType *types = NEW_N(b->graph->arena, DType, (size_t)n->nin + 1);
+    bool   changed = false;
+    if (!n->nout || n->out[0]->dtype == DT_NONE)
+        return NULL;                    /* ill-typed: reported when it was made */
+    if (!p2o_kernel_exists(n->op, b->graph->opset)) {
+        report_no_kernel(b, n, DT_NONE);
+        return NULL;
+    }
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i])
+            continue;
+        types[i] = p2o_kernel_type(n->op, b->graph->opset, i, n->in[i]->dtype);
+        changed |= types[i] != n->in[i]->dtype;
+        if (types[i] == DT_NONE || (changed && n->out[0]->is_sequence)) {
+            report_no_kernel(b, n, n->in[i]->dtype);
+            return NULL;
+        }
+    }
+    return changed ? types : NULL;
+}
+
+/* The same node over inputs of these types, its outputs cast back. */
+static void build_wider(Builder *b, Node *n, const DType *types, Value **out)
+{
+    Value **in = NEW_N(b->graph->arena, Value *, (size_t)n->nin + 1);
+    p2o_node_remove(n);
+    for (int i = 0; i < n->nin; i++)
+        in[i] = n->in[i] ? recast(b, n->in[i], types[i]) : NULL;
+    p2o_build_many(b, n->op, n->nattr, n->attrs, n->nin, in, n->nout, out);
+    for (int i = 0; i < n->nout; i++)
+        out[i] = recast(b, out[i], n->out[i]->dtype);
+}
+
 void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,
                     int nout, Value **out)
 {
@@ -114,6 +166,11 @@ void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin
         if (constant) {
             p2o_node_remove(n);
             out[0] = constant;
+            return;
+        }
+        const DType *types = wider_types(b, n);
+        if (types) {
+            build_wider(b, n, types, out);
             return;
         }
         n->name = node_name(b, op);

@@ -1,4 +1,5 @@
-/* Makes nodes: shares equal ones, folds what is constant, interns constants.
+/* Makes nodes: shares equal ones, folds what is constant, interns constants, and computes in a wider
+ * type what ONNX Runtime has no kernel for (onnx/kernels.h); a type without one is reported.
  *
  * One Builder per Graph; a body's Builder looks for shared values in its parents too. */
 #ifndef P2O_ONNX_BUILD_H

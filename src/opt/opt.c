@@ -8,7 +8,8 @@ bool p2o_opt_replace(Value *old, Value *with)
 {
     if (p2o_value_is_output(old)) {
         if (!with->def || with->graph != old->graph || p2o_value_is_output(with))
-            return false;
+            return old->def->op != ONNX_Identity && old->def->nout == 1 &&
+                   p2o_node_become(old->def, ONNX_Identity, 1, &with, 0, NULL);
         with->name = old->name;
         with->shape = old->shape;
         old->name = NULL;

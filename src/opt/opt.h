@@ -23,7 +23,7 @@ Rewrite p2o_opt_expand;                 /* Expand before what broadcasts anyway 
 Rewrite p2o_opt_gelu;                   /* x/2 * (1 + erf(x/sqrt 2)) */
 
 /* Every use of `old` becomes one of `with`, which has the same type and is computed before.  A graph
- * output keeps its name, so false and nothing done where `with` cannot take it. */
+ * output keeps its name: where `with` cannot take it, an Identity remains.  false: nothing changed. */
 bool p2o_opt_replace(Value *old, Value *with);
 bool p2o_opt_is_needed(const Node *n);
 

@@ -322,3 +322,8 @@ Value *full(Lower *lo, Shape s, DType t, double v)
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
 }
+
+Value *iota(Lower *lo, Dim n)
+{
+    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
+}

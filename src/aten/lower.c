@@ -184,6 +184,17 @@ Value *swap_dims(Lower *lo, Value *x, int i, int j)
 }
 
 Value *swap_last_two(Lower *lo, Value *x) { return swap_dims(lo, x, rank(x) - 1, rank(x) - 2); }
+
+Value *move_dim(Lower *lo, Value *x, int from, int to)
+{
+    int64_t perm[MAX_RANK];
+    for (int i = 0, k = 0; i < rank(x); i++) {
+        k += k == from;
+        perm[i] = i == to ? from : k++;
+    }
+    return transpose(lo, x, perm);
+}
+
 Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
 Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
 

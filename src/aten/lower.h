@@ -79,6 +79,7 @@ Value *cast(Lower *lo, Value *x, DType t);
 Value *transpose(Lower *lo, Value *x, const int64_t *perm);
 Value *swap_dims(Lower *lo, Value *x, int i, int j);
 Value *swap_last_two(Lower *lo, Value *x);
+Value *move_dim(Lower *lo, Value *x, int from, int to);         /* the others keep their order */
 Value *unsqueeze(Lower *lo, Value *x, int axis);
 Value *squeeze(Lower *lo, Value *x, int axis);
 Value *concat(Lower *lo, int axis, Value *const *v, int n);
@@ -94,6 +95,7 @@ Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
+Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */
 

@@ -366,7 +366,7 @@ static bool line_up(p2o_conversion *c)
     if (!ok || c->nprogram == 1)
         return ok;
     return p2o_align_inputs(c->programs, c->nprogram, c->bindings) &&
-           p2o_align(c->programs, c->nprogram, c->bindings);
+           p2o_align(c->ops, c->programs, c->nprogram, c->bindings);
 }
 
 /* Fixed captures are gone through twice: with their literals open, and with them settled. */

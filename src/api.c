@@ -495,6 +495,20 @@ const char *p2o_summary(p2o_conversion *c)
     return text;
 }
 
+static p2o_status step_report(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_report_dims(c->program, c->bindings, c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_report(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_report, &(TextStep){ .text = &text });
+    return text;
+}
+
 static p2o_status step_ops(p2o_conversion *c, const void *arg)
 {
     const TextStep *s = arg;

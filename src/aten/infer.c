@@ -133,6 +133,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);

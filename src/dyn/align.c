@@ -112,13 +112,13 @@ static bool differs_in(const Align *a, const Call *c, const Call *d, int k, cons
 }
 
 /* A literal that differs is open.  Its hints so far: the same in captures 0 .. k-1 unless it is open already. */
-static void open_literal(const Align *a, int k, Arg *x, int64_t v)
+static void open_literal(const Align *a, const Call *c, int k, Arg *x, int64_t v)
 {
     int64_t hints[MAX_CAPTURES] = { 0 };
     if (p2o_dim_is_int(x->i, &hints[0])) {
         for (int i = 1; i < a->n; i++)
             hints[i] = hints[0];
-        x->i = p2o_soft(a->bind, hints);
+        x->i = p2o_soft(a->bind, hints, c->target, c->loc);
     }
     p2o_set_hint_at(a->bind, x->i, k, v);
 }
@@ -132,7 +132,7 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
         return true;
     if (w == INT64_MAX || (p2o_dim_is_int(x->i, &v) && v == INT64_MAX))
         return differs_in(a, c, d, k, "ends elsewhere than");
-    open_literal(a, k, x, w);
+    open_literal(a, c, k, x, w);
     return true;
 }
 

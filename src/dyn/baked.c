@@ -101,7 +101,7 @@ static Arg size_arg(Maker *m, const Grid *g, int n, int axis)
         hints[k] = g[k].t->sizes[axis];
         differs |= hints[k] != hints[0];
     }
-    return differs ? arg_int(p2o_soft(m->bind, hints)) : whole(m, hints[0]);
+    return differs ? arg_int(p2o_soft(m->bind, hints, "a constant of the capture", 0)) : whole(m, hints[0]);
 }
 
 static Arg sizes_arg(Maker *m, const Grid *g, int n)

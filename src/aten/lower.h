@@ -91,21 +91,39 @@ Value *cast(Lower *lo, Value *x, DType t);
 Value *transpose(Lower *lo, Value *x, const int64_t *perm);
 Value *swap_dims(Lower *lo, Value *x, int i, int j);
 Value *swap_last_two(Lower *lo, Value *x);
+Value *move_dim(Lower *lo, Value *x, int from, int to);         /* the others keep their order */
 Value *unsqueeze(Lower *lo, Value *x, int axis);
 Value *squeeze(Lower *lo, Value *x, int axis);
 Value *concat(Lower *lo, int axis, Value *const *v, int n);
 /* [start, end) with a positive step along one axis; NULL end: to the last. */
 Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
+/* Constants put before and after n axes from `first` on: pads has n begins, then n ends. */
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with);
+/* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
+Value *flat(Lower *lo, Value *x);                               /* rank 1 */
+/* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction);
+/* What two shapes broadcast to, as their types are settled. */
+Shape  joint_shape(Lower *lo, Shape a, Shape b);
+/* Of bools; nothing gives false and true. */
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 
 /* Sizes at run time (dims.c). */
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
+Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
+Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
+Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
+bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */
 

@@ -184,8 +184,8 @@ static Value *lgamma_of(Lower *lo, Value *x)
 {
     Value *a = emit(lo, ONNX_Abs, x), *above = log_gamma_above(lo, a);
     Value *sine = emit(lo, ONNX_Sin, times_num(lo, off_whole(lo, a), PI));
-    Value *log_sine = emit(lo, ONNX_Log, emit(lo, ONNX_Abs, emit(lo, ONNX_Mul, a, sine)));
-    Value *below = emit(lo, ONNX_Sub, num(lo, DT_F32, LOG_PI), emit(lo, ONNX_Add, log_sine, above));
+    Value *logs = emit(lo, ONNX_Add, emit(lo, ONNX_Log, emit(lo, ONNX_Abs, sine)), emit(lo, ONNX_Log, a));
+    Value *below = emit(lo, ONNX_Sub, num(lo, DT_F32, LOG_PI), emit(lo, ONNX_Add, logs, above));
     return choose(lo, is_below(lo, x, 0), below, above);
 }
 

@@ -3,13 +3,9 @@
 #include "onnx/onnx_ops.h"
 #include "opt/opt.h"
 
-<<<<<<< HEAD
-bool p2o_opt_is_needed(const Node *n)
-=======
 static bool is_used(const Value *v) { return v && (v->uses.n || p2o_value_is_output(v)); }
 
-static bool is_needed(const Node *n)
->>>>>>> fam-vision
+bool p2o_opt_is_needed(const Node *n)
 {
     for (int i = 0; i < n->nout; i++)
         if (is_used(n->out[i]))

@@ -79,7 +79,8 @@ P2O_API void            p2o_options_init(p2o_options *o, size_t size);  /* size 
 P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL options: the defaults; NULL: no memory */
 P2O_API void            p2o_free(p2o_conversion *c);
 
-/* The saved program. */
+/* The saved program.  Again for each further capture of the same model at other sizes: axes that differ
+ * are dynamic. */
 P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
 
 typedef struct p2o_reader {

@@ -4,6 +4,7 @@
 
 #include "aten/ops.h"
 #include "front/sniff.h"
+#include "ir/bind.h"
 #include "run/array.h"
 
 const char *p2o_report_graph(const Graph *g);
@@ -11,5 +12,8 @@ const char *p2o_report_ops(Arena *a, Ops *o);
 const char *p2o_report_arrays(Arena *a, const NamedArray *v, size_t n);
 /* NULL after a diagnostic. */
 const char *p2o_report_file(Diags *d, Dims *t, Ops *o, Source *s, FileKind k, Zip *zip);
+
+/* Ranges and guards of the capture and the outputs' exact sizes, for the model's metadata. */
+const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g);
 
 #endif

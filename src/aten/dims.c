@@ -184,6 +184,18 @@ Value *count_value(Lower *lo, Dim d, DType t)
     return cast(lo, dim_scalar(lo, d), t);
 }
 
+Value *range_of(Lower *lo, Dim n, int64_t step)
+{
+    Dim    end = p2o_dim_mul(lo->dims, n, p2o_dim_int(lo->dims, step));
+    Value *v = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, end), p2o_build_int(lo->b, step));
+    if (p2o_dim_is_int(n, NULL))
+        return v;
+    Dim *at = NEW(lo->arena, Dim);          /* known here even where the arithmetic is not seen through */
+    *at = n;
+    v->shape = (Shape){ 1, at };
+    return v;
+}
+
 /* One vector out of parts, runs of numbers joined. */
 static Value *vector(Lower *lo, const Dim *parts, int n)
 {

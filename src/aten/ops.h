@@ -18,6 +18,7 @@ typedef struct AtenOp {
     OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
+    const char  *counts;     /* a Scalar argument that counts elements: a size like any SymInt */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
 } AtenOp;

@@ -66,7 +66,7 @@ static bool check_params(Infer *in, const Call *c, const Cell *cell, Dim feature
 static void shape_recurrent(Infer *in, const Call *c, const Cell *cell)
 {
     Type x = type_arg(c, "input");
-    Dim  hidden;
+    Dim  hidden = NULL;
     if (!must_rank(in, c, "input", 3))
         return;
     if (bool_arg(c, "train") && float_arg(c, "dropout") > 0) {

@@ -22,7 +22,4 @@ bool p2o_declare_range(Program *p, Bindings *b, Str spec);
 /* The types that inference starts from: what the file recorded, for every input not declared. */
 void p2o_declare_rest(Program *p);
 
-/* Ranges, relations and guards as JSON, for the model's metadata; outputs' exact sizes included. */
-const char *p2o_dims_json(Program *p, Bindings *b);
-
 #endif

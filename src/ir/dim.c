@@ -3,13 +3,14 @@
  * Keys are bytes made of creation numbers, never of addresses, so equal runs build equal tables.
  * A node is finished before it is interned; only ranges may change later, with a symbol's. */
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/num.h"
 #include "ir/dim_node.h"
 
 enum { MAX_NAME = 255 };
 
-static const Mono *new_mono(Dims *t, int natom, const Dim *atom, const int *power)
+static Mono *new_mono(Dims *t, int natom, const Dim *atom, const int *power)
 {
     Mono *m = NEW(t->arena, Mono);
     Dim  *atoms = NEW_N(t->arena, Dim, (size_t)natom + 1);
@@ -26,13 +27,9 @@ static const Mono *new_mono(Dims *t, int natom, const Dim *atom, const int *powe
     return m;
 }
 
-/* Found or added; a missing key is copied, as the map keeps it. */
-static void **find_interned(Dims *t, Map *m, const void *key, size_t nbytes)
+static void remember_key(Dims *t, Map *m, Str key, void *value)
 {
-    Str k = { key, nbytes };
-    if (!p2o_map_get(m, k))
-        k.p = p2o_str_dup(t->arena, k);
-    return p2o_map_slot(m, k);
+    map_put(m, (Str){ p2o_str_dup(t->arena, key), key.n }, value);
 }
 
 const Mono *p2o_mono_intern(Dims *t, int natom, const Dim *atom, const int *power)
@@ -48,10 +45,13 @@ const Mono *p2o_mono_intern(Dims *t, int natom, const Dim *atom, const int *powe
         key[2 * i] = atom[i]->id;
         key[2 * i + 1] = (uint32_t)power[i];
     }
-    void **slot = find_interned(t, &t->monos, key, 2 * (size_t)natom * sizeof *key);
-    if (!*slot)
-        *slot = (void *)(uintptr_t)new_mono(t, natom, atom, power);
-    return *slot;
+    Str   bytes = { (const char *)key, 2 * (size_t)natom * sizeof *key };
+    Mono *m = p2o_map_get(&t->monos, bytes);
+    if (!m) {
+        m = new_mono(t, natom, atom, power);
+        remember_key(t, &t->monos, bytes, m);
+    }
+    return m;
 }
 
 static struct DimExpr *new_node(Dims *t, DimKind kind)
@@ -99,15 +99,16 @@ Arena *p2o_dims_arena(const Dims *t) { return t->arena; }
 
 Dim p2o_dim_int(Dims *t, int64_t v)
 {
-    void **slot = find_interned(t, &t->ints, &v, sizeof v);
-    if (!*slot) {
-        struct DimExpr *d = new_node(t, DIM_INT);
-        d->value = v;
-        d->range = (Range){ v, v };
-        set_parts(t, d, v != 0, &(Part){ v, t->one });
-        *slot = d;
-    }
-    return *slot;
+    Str             bytes = { (const char *)&v, sizeof v };
+    struct DimExpr *d = p2o_map_get(&t->ints, bytes);
+    if (d)
+        return d;
+    d = new_node(t, DIM_INT);
+    d->value = v;
+    d->range = (Range){ v, v };
+    set_parts(t, d, v != 0, &(Part){ v, t->one });
+    remember_key(t, &t->ints, bytes, d);
+    return d;
 }
 
 static bool is_name_byte(char c, bool first)
@@ -159,12 +160,15 @@ Dim p2o_dim_fresh(Dims *t, const char *stem)
     Str base = { clean, n };
     if (!p2o_dim_has_sym(t, base))
         return p2o_dim_sym_of(t, base);
-    void    **slot = find_interned(t, &t->stems, clean, n);
-    uint64_t *used = *slot ? *slot : NEW(t->arena, uint64_t);
-    *slot = used;
+    uint64_t *used = p2o_map_get(&t->stems, base);
+    if (!used) {
+        used = NEW(t->arena, uint64_t);
+        remember_key(t, &t->stems, base, used);
+    }
     Str name;
     do {
-        name = str_of(p2o_printf(t->arena, "%.*s_%llu", STR_ARG(base), (unsigned long long)++*used));
+        ++*used;
+        name = str_of(p2o_printf(t->arena, "%.*s_%" PRIu64, STR_ARG(base), *used));
     } while (p2o_dim_has_sym(t, name));
     return p2o_dim_sym_of(t, name);
 }
@@ -197,21 +201,35 @@ Dim p2o_dim_opaque(Dims *t, DimKind kind, Dim a, Dim b)
     int weight = 1 + a->weight + b->weight;
     if (depth > DIM_MAX_DEPTH || weight > DIM_MAX_WEIGHT)
         return NULL;
-    uint32_t key[3] = { (uint32_t)kind, a->id, b->id };
-    void   **slot = find_interned(t, &t->opaques, key, sizeof key);
-    if (!*slot) {
-        struct DimExpr *d = new_node(t, kind);
-        d->depth = depth;
-        d->weight = weight;
-        d->operand[0] = a;
-        d->operand[1] = b;
-        set_self(t, d);
-        mark_used(a);
-        mark_used(b);
-        p2o_dim_find_range(t, d);
-        *slot = d;
-    }
-    return *slot;
+    uint32_t        key[3] = { (uint32_t)kind, a->id, b->id };
+    Str             bytes = { (const char *)key, sizeof key };
+    struct DimExpr *d = p2o_map_get(&t->opaques, bytes);
+    if (d)
+        return d;
+    d = new_node(t, kind);
+    d->depth = depth;
+    d->weight = weight;
+    d->operand[0] = a;
+    d->operand[1] = b;
+    set_self(t, d);
+    mark_used(a);
+    mark_used(b);
+    p2o_dim_find_range(t, d);
+    remember_key(t, &t->opaques, bytes, d);
+    return d;
+}
+
+static Dim new_sum(Dims *t, const Poly *p, int depth, int weight)
+{
+    struct DimExpr *d = new_node(t, DIM_SUM);
+    d->depth = depth;
+    d->weight = weight;
+    set_parts(t, d, p->n, p->at);
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < p->at[i].mono->natom; k++)
+            mark_used(p->at[i].mono->atom[k]);
+    p2o_dim_find_range(t, d);
+    return d;
 }
 
 static Dim intern_sum(Dims *t, const Poly *p)
@@ -231,19 +249,13 @@ static Dim intern_sum(Dims *t, const Poly *p)
     }
     if (weight > DIM_MAX_WEIGHT)
         return NULL;
-    void **slot = find_interned(t, &t->sums, key, 2 * (size_t)p->n * sizeof *key);
-    if (!*slot) {
-        struct DimExpr *d = new_node(t, DIM_SUM);
-        d->depth = depth;
-        d->weight = weight;
-        set_parts(t, d, p->n, p->at);
-        for (int i = 0; i < p->n; i++)
-            for (int k = 0; k < p->at[i].mono->natom; k++)
-                mark_used(p->at[i].mono->atom[k]);
-        p2o_dim_find_range(t, d);
-        *slot = d;
+    Str bytes = { (const char *)key, 2 * (size_t)p->n * sizeof *key };
+    Dim d = p2o_map_get(&t->sums, bytes);
+    if (!d) {
+        d = new_sum(t, p, depth, weight);
+        remember_key(t, &t->sums, bytes, thaw(d));
     }
-    return *slot;
+    return d;
 }
 
 Dim p2o_dim_intern(Dims *t, const Poly *p)

@@ -2,11 +2,12 @@
  *
  * A Dim is immutable and interned in its Dims table, so equal means `==`.  Normal form: a sum of
  * integer multiples of products of atoms; an atom is a symbol or an opaque floordiv, mod, min or
- * max of normal forms.  NULL is "not representable" (overflow, division by zero, an expression
- * that is not an integer): every operation on NULL gives NULL, and the caller asks once.
+ * max of normal forms.  NULL is "not representable" (overflow, division by zero, too large, an
+ * expression that is not an integer): every operation on NULL gives NULL, and the caller asks once.
  *
  * Symbols stand for non-negative sizes unless a range says otherwise.  Questions about two Dims
- * have three answers.  Simplifications hold for every assignment inside the ranges. */
+ * have three answers.  Simplifications hold for every assignment inside the ranges; a divisor that
+ * may be 0 stays, and where it is 0 the Dim has no value. */
 #ifndef P2O_IR_DIM_H
 #define P2O_IR_DIM_H
 
@@ -92,17 +93,18 @@ typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
 } DimTerm;
 DimKind        p2o_dim_kind(Dim d);
 Dim            p2o_dim_operand(Dim d, int i);           /* 0 or 1, of FLOORDIV .. MAX */
-int            p2o_dim_nterm(Dim d);                    /* of any: an atom is one term of itself; 0 has none */
-const DimTerm *p2o_dim_term(Dim d, int i);              /* symbols first in table order; constant last */
+int            p2o_dim_nterm(Dim d);    /* of any: an atom is one term of itself; 0 has none */
+const DimTerm *p2o_dim_term(Dim d, int i);      /* symbols first in table order; constant last */
 
-/* Short text: `past + seq`, `(h - 1)//2 + 1`, `2*b*s`, `b^2`, `max(a, b)`, `s % 8`.  Reads back
- * through p2o_dim_parse as the same Dim. */
+/* Short text: `past + seq`, `(h + 1)//2`, `8 - s`, `2*b*s`, `b^2`, `max(a, b)`, `s % 8`.  Reads
+ * back through p2o_dim_parse as the same Dim. */
 const char *p2o_dim_text(Dims *t, Dim d);               /* NULL gives "?" */
 
 /* What p2o_dim_text prints, sympy's str form (`((s0 + 1)//2)`, `s0**2`, `Mod(s0, 8)`, `Max(1, s0)`,
  * `s0/2` where exact) and its srepr form (`Add(Symbol('s77', positive=True, integer=True),
- * Integer(1))`).  Which it is shows in the text.  NULL with *error set when it does not parse; NULL with
- * *error NULL when it parses but is no integer expression of this kind (floats, booleans ...). */
+ * Integer(1))`); they are one grammar.  NULL with *error set when it does not parse; NULL with
+ * *error NULL when it parses but is no integer expression of this kind (floats, booleans ...).
+ * Floats count only where rounded at once and exact, as in TruncToInt(1.5*ToFloat(s)). */
 Dim p2o_dim_parse(Dims *t, Str text, const char **error);
 
 #endif

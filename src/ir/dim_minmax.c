@@ -177,11 +177,19 @@ static void move_factor_out(Dims *t, List *x, bool *changed)
     *changed = true;
 }
 
-/* max(-a, -b) = -min(a, b), where every operand but a number begins with a minus. */
+static bool has_plus(Dim d)
+{
+    for (int i = 0; i < d->nterm; i++)
+        if (d->part[i].coef > 0 && d->part[i].mono->natom > 0)
+            return true;
+    return false;
+}
+
+/* max(-a, 3 - b) = -min(a, b - 3), where all terms but constants have a minus. */
 static bool flip_signs(Dims *t, List *x, bool *changed)
 {
     for (int i = 0; i < x->n; i++)
-        if (x->at[i]->kind != DIM_INT && x->at[i]->part[0].coef > 0)
+        if (has_plus(x->at[i]))
             return true;
     for (int i = 0; i < x->n; i++)
         if (!(x->at[i] = p2o_dim_neg(t, x->at[i])))

@@ -62,6 +62,7 @@ struct Dims {
     Map         ints, syms, opaques, sums, monos, stems;
     VEC(struct DimExpr *) nodes;        /* by id: operands come before what is made of them */
     uint32_t    nmono;
+    uint64_t    work;           /* terms merged so far */
     const Mono *one;
 };
 
@@ -81,7 +82,7 @@ const Mono *p2o_mono_mul(Dims *t, const Mono *a, const Mono *b);
 const Mono *p2o_mono_div(Dims *t, const Mono *a, const Mono *b);        /* NULL: not a multiple */
 /* The largest monomial that divides every part; `seed` NULL, or another one it must divide. */
 const Mono *p2o_mono_common(Dims *t, int n, const Part *at, const Mono *seed);
-int64_t     p2o_gcd(int64_t a, int64_t b);                              /* >= 0, except of INT64_MIN */
+int64_t     p2o_gcd(int64_t a, int64_t b);      /* not negative, but for INT64_MIN */
 
 /* p += k * m * (the sum of the n parts); false on overflow and past the limits. */
 bool p2o_poly_add(Dims *t, Poly *p, int n, const Part *at, int64_t k, const Mono *m);

@@ -108,6 +108,7 @@ bool p2o_poly_add(Dims *t, Poly *p, int n, const Part *at, int64_t k, const Mono
     int  nold = p->n;
     if (k == 0)
         return true;
+    t->work += (uint64_t)(nold + n);
     memcpy(old, p->at, (size_t)nold * sizeof *old);
     for (int i = 0; i < n; i++) {
         add[i].mono = p2o_mono_mul(t, at[i].mono, m);
@@ -179,10 +180,10 @@ Dim p2o_dim_pow(Dims *t, Dim a, int64_t e)
     }
 }
 
-/* The leading part of p over that of b; false when it does not divide. */
-static bool divide_leading(Dims *t, const Poly *p, Dim b, Part *q)
+/* x over the leading part of b; false when that does not divide. */
+static bool divide_part(Dims *t, Part x, Dim b, Part *q)
 {
-    Part x = p->at[0], y = b->part[0];
+    Part y = b->part[0];
     if ((x.coef == INT64_MIN && y.coef == -1) || x.coef % y.coef != 0)
         return false;
     *q = (Part){ x.coef / y.coef, p2o_mono_div(t, x.mono, y.mono) };
@@ -211,7 +212,7 @@ bool p2o_dim_divide(Dims *t, Dim a, Dim b, Dim *q, Dim *r)
         Part x;
         if (steps == 2 * DIM_MAX_TERMS)
             return false;
-        if (divide_leading(t, &left, b, &x)) {
+        if (divide_part(t, left.at[0], b, &x)) {
             if (quotient.n == DIM_MAX_TERMS || !take_away(t, &left, b, x))
                 return false;
             quotient.at[quotient.n++] = x;
@@ -233,11 +234,17 @@ Dim p2o_dim_exact_div(Dims *t, Dim a, Dim b)
     if (!a || !b || !b->nterm)
         return NULL;
     left.n = quotient.n = 0;
+    if (b->nterm == 1) {
+        for (int i = 0; i < a->nterm; i++)
+            if (!divide_part(t, a->part[i], b, &quotient.at[quotient.n++]))
+                return NULL;
+        return p2o_dim_intern(t, &quotient);
+    }
     if (!poly_add_dim(t, &left, a, 1))
         return NULL;
     while (left.n > 0) {
         Part x;
-        if (quotient.n == DIM_MAX_TERMS || !divide_leading(t, &left, b, &x) ||
+        if (quotient.n == DIM_MAX_TERMS || !divide_part(t, left.at[0], b, &x) ||
             !take_away(t, &left, b, x))
             return NULL;
         quotient.at[quotient.n++] = x;

@@ -23,7 +23,7 @@ static void put_indent(Buf *b, int depth)
         p2o_puts(b, " ");
 }
 
-static void put_type(const Printer *p, Buf *b, const Value *v)
+static void put_type_text(const Printer *p, Buf *b, const Value *v)
 {
     p2o_putf(b, "%s%s", v->is_sequence ? "sequence of " : "", p2o_dtype_text(v->dtype));
     if (v->shape.rank >= 0)
@@ -135,7 +135,7 @@ static void put_float(Buf *b, float f)
         p2o_puts(b, ".0");
 }
 
-static void put_quoted(Buf *b, const char *s)
+static void put_quoted_text(Buf *b, const char *s)
 {
     p2o_puts(b, "\"");
     for (; *s; s++) {
@@ -155,7 +155,7 @@ static void put_list_item(Buf *b, const Attr *a, size_t i)
     else if (a->kind == ATTR_FLOATS)
         put_float(b, a->floats[i]);
     else
-        put_quoted(b, a->strs[i]);
+        put_quoted_text(b, a->strs[i]);
 }
 
 static void put_body(Printer *p, Buf *b, const Graph *g, int depth)
@@ -174,13 +174,13 @@ static void put_body(Printer *p, Buf *b, const Graph *g, int depth)
     p2o_puts(b, "}");
 }
 
-static void put_attr(Printer *p, Buf *b, const Attr *a, int depth)
+static void put_attr_text(Printer *p, Buf *b, const Attr *a, int depth)
 {
     p2o_putf(b, "%s=", a->name);
     switch (a->kind) {
     case ATTR_INT:   p2o_putf(b, "%lld", (long long)a->i); return;
     case ATTR_FLOAT: put_float(b, a->f); return;
-    case ATTR_STR:   put_quoted(b, a->s); return;
+    case ATTR_STR:   put_quoted_text(b, a->s); return;
     case ATTR_GRAPH: put_body(p, b, a->graph, depth); return;
     case ATTR_TENSOR:
         if (is_small(a->tensor))
@@ -206,7 +206,7 @@ static void put_types(const Printer *p, Buf *line, const Node *n)
     p2o_putf(line, "%*s# ", width + 2 > TYPE_COLUMN ? 2 : (int)(TYPE_COLUMN - width), "");
     for (int i = 0; i < n->nout; i++) {
         p2o_puts(line, i ? ", " : "");
-        put_type(p, line, n->out[i]);
+        put_type_text(p, line, n->out[i]);
     }
 }
 
@@ -226,7 +226,7 @@ static void put_node(Printer *p, Buf *line, const Node *n, int depth)
     p2o_putf(line, " = %s(%s", p2o_onnx_info(n->op)->name, in.n ? in.at : "");
     for (int i = 0; i < n->nattr; i++) {
         p2o_puts(line, n->nin || i ? ", " : "");
-        put_attr(p, line, &n->attrs[i], depth);
+        put_attr_text(p, line, &n->attrs[i], depth);
     }
     p2o_puts(line, ")");
     if (p->with_types)

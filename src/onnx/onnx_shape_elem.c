@@ -155,7 +155,7 @@ bool p2o_onnx_rule_div(Graph *g, Node *n) { return arithmetic(g, n, dim_truncdiv
 bool p2o_onnx_rule_min(Graph *g, Node *n) { return arithmetic(g, n, p2o_dim_min); }
 bool p2o_onnx_rule_max(Graph *g, Node *n) { return arithmetic(g, n, p2o_dim_max); }
 bool p2o_onnx_rule_bitwise(Graph *g, Node *n) { return broadcast_same(g, n, is_int_type); }
-bool p2o_onnx_rule_broadcast_float(Graph *g, Node *n) { return broadcast_same(g, n, is_float_type); }
+bool p2o_onnx_rule_float_sum(Graph *g, Node *n) { return broadcast_same(g, n, is_float_type); }
 bool p2o_onnx_rule_logical(Graph *g, Node *n) { return broadcast_same(g, n, is_bool_type); }
 bool p2o_onnx_rule_equal(Graph *g, Node *n) { return broadcast_to_bool(g, n, is_any_type); }
 bool p2o_onnx_rule_compare(Graph *g, Node *n) { return broadcast_to_bool(g, n, is_number_type); }

@@ -233,7 +233,7 @@ static void put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const ch
 
 /* Names of sizes matter at the model's own ports.  In a body a symbol may stand for another number
  * in each iteration, so it is left open. */
-static void put_shape(ModelWriter *w, Shape s, bool named)
+static void put_shape_proto(ModelWriter *w, Shape s, bool named)
 {
     PbMark m = p2o_pb_begin(&w->pb, TENSOR_SHAPE);
     for (int i = 0; i < s.rank; i++) {
@@ -253,7 +253,7 @@ static void put_tensor_typed(ModelWriter *w, const Value *v, bool named)
     PbMark m = p2o_pb_begin(&w->pb, TYPE_TENSOR);
     p2o_pb_int(&w->pb, TENSOR_ELEM, p2o_dtype_onnx(v->dtype));
     if (v->shape.rank >= 0)
-        put_shape(w, v->shape, named);
+        put_shape_proto(w, v->shape, named);
     p2o_pb_end(&w->pb, m);
 }
 

@@ -65,7 +65,8 @@ static Str wrap_json(Arena *a, Str json)
 {
     static const char config[] =
         "{\"config\":{\"w\":{\"path_name\":\"0\",\"tensor_meta\":{\"dtype\":7,"
-        "\"sizes\":[{\"as_int\":2}],\"strides\":[{\"as_int\":1}],\"storage_offset\":{\"as_int\":0}}}}}";
+        "\"sizes\":[{\"as_int\":2}],\"strides\":[{\"as_int\":1}],"
+        "\"storage_offset\":{\"as_int\":0}}}}}";
     Buf zip = { .arena = a }, dir = { .arena = a };
     add_record(&zip, &dir, "m/archive_format", STR("pt2"));
     add_record(&zip, &dir, "m/models/model.json", json);

@@ -16,6 +16,14 @@ static void start(void)
     t = p2o_dims_new(arena);
 }
 
+/* With symbols made in this order, which is the order of terms. */
+static void start_with(const char *letters)
+{
+    start();
+    for (; *letters; letters++)
+        p2o_dim_sym(t, (char[]){ *letters, 0 });
+}
+
 static void finish(void) { p2o_arena_free(arena); }
 
 static Dim sym(const char *name, int64_t lo, int64_t hi)
@@ -99,7 +107,8 @@ static void test_nodes(void)
     CHECK(p2o_dim_operand(q, 1) == num(3) && p2o_dim_kind(r) == DIM_MOD);
     CHECK(p2o_dim_kind(p2o_dim_min(t, a, b)) == DIM_MIN);
     CHECK(p2o_dim_kind(p2o_dim_max(t, a, b)) == DIM_MAX);
-    CHECK(p2o_dim_nterm(a) == 1 && p2o_dim_term(a, 0)->atom[0] == a && p2o_dim_term(a, 0)->coef == 1);
+    CHECK(p2o_dim_nterm(a) == 1 && p2o_dim_term(a, 0)->atom[0] == a);
+    CHECK(p2o_dim_term(a, 0)->coef == 1 && p2o_dim_term(a, 0)->power[0] == 1);
     CHECK(p2o_dim_nterm(q) == 1 && p2o_dim_term(q, 0)->atom[0] == q);
     CHECK(p2o_dim_nterm(two) == 1 && p2o_dim_term(two, 0)->natom == 0);
     CHECK(p2o_dim_nterm(num(0)) == 0);
@@ -153,7 +162,7 @@ static void test_names(void)
 
 static void test_ring(void)
 {
-    start();
+    start_with("abcsxyp");
     CHECK(becomes("past + seq", "past + seq"));
     CHECK(becomes("seq + past", "past + seq"));
     CHECK(becomes("b*s*2", "2*b*s"));
@@ -194,7 +203,7 @@ static void test_ring(void)
 
 static void test_floordiv(void)
 {
-    start();
+    start_with("abcsxyp");
     sym("p", 1, NO_UPPER);
     sym("q", 2, NO_UPPER);
     sym("z", -9, 9);
@@ -208,11 +217,11 @@ static void test_floordiv(void)
     CHECK(becomes("(h - 1)//2 + 1", "(h + 1)//2"));
     CHECK(becomes("(h + 9)//4", "(h + 1)//4 + 2"));
     CHECK(becomes("(2*a + 1)//4", "a//2"));
-    CHECK(becomes("(6*a + 5)//4", "a + (a + 1)//2 + 0 + 1 - (1 - 0)"));
-    CHECK(becomes("(6*a*b + 4)//9", "2*a*b//3 + 0") || true);
+    CHECK(becomes("(6*a + 5)//4", "a + a//2 + 1"));
+    CHECK(becomes("(6*a*b + 4)//9", "(2*a*b + 1)//3"));
     CHECK(becomes("(x//3)//5", "x//15"));
     CHECK(becomes("(x//3 + 1)//5", "(x + 3)//15"));
-    CHECK(becomes("(y + x//2)//4", "(x + 2*y)//8") || becomes("(y + x//2)//4", "(2*y + x)//8"));
+    CHECK(becomes("(y + x//2)//4", "(x + 2*y)//8"));
     CHECK(becomes("(x//p)//3", "x//(3*p)"));
     CHECK(becomes("(x//3)//p", "x//(3*p)"));
     CHECK(becomes("-((-s)//8)", "(s + 7)//8"));
@@ -230,8 +239,8 @@ static void test_floordiv(void)
 
     /* symbolic divisors cancel only where they are never 0 */
     CHECK(becomes("(p*s)//p", "s"));
-    CHECK(becomes("(b*s)//b", "b*s//b"));
-    CHECK(becomes("(p*s + p*x + 3)//p", "s + x + 3//p") || becomes("(p*s + p*x + 3)//p", "x + s + 3//p"));
+    CHECK(becomes("(b*s)//s", "b*s//s"));
+    CHECK(becomes("(p*s + p*x + 3)//p", "s + x + 3//p"));
     CHECK(becomes("p//p", "1"));
     CHECK(becomes("b//b", "b//b"));
     CHECK(becomes("0//p", "0"));
@@ -240,11 +249,12 @@ static void test_floordiv(void)
     CHECK(becomes("(p + 1)//(p + 2)", "0"));
     CHECK(becomes("(6*b)//(4*s)", "3*b//(2*s)"));
     CHECK(becomes("(p*b)//(p*s)", "b//s"));
-    CHECK(becomes("(p*b + p*p)//(p*s)", "(p + b)//s"));
+    CHECK(becomes("(p*b + p*p)//(p*s)", "(b + p)//s"));
     CHECK(becomes("(x*p + x*q)//(p + q)", "x"));
     CHECK(becomes("(x*p + x*q + d)//(p + q)", "x + d//(p + q)"));
-    CHECK(becomes("s//n", "(-s)//(-n)"));
-    CHECK(becomes("s//(8 - z)", "s//(8 - z)"));
+    CHECK(becomes("s//n", "-((s - 1)//(-n)) - 1"));
+    CHECK(becomes("s//(9 - z)", "s//(9 - z)"));
+    CHECK(becomes("s//(8 - z)", "(-s)//(z - 8)"));
     CHECK(becomes("1//q", "0"));
     CHECK(becomes("(-1)//q", "-1"));
 
@@ -262,7 +272,7 @@ static void test_floordiv(void)
 
 static void test_mod(void)
 {
-    start();
+    start_with("abcsxyp");
     sym("p", 1, NO_UPPER);
     sym("d", 0, 7);
     CHECK(becomes("s % 1", "0"));
@@ -286,11 +296,11 @@ static void test_mod(void)
     CHECK(becomes("(h + (-h) % 64) % 32", "0"));
     CHECK(becomes("(x % y) % y", "x % y"));
     CHECK(becomes("(p*s) % p", "0"));
-    CHECK(becomes("(b*s) % b", "b*s % b"));
+    CHECK(becomes("(b*s) % s", "b*s % s"));
     CHECK(becomes("(p*s + 1) % p", "1 % p"));
     CHECK(becomes("(2*x) % (2*y)", "2*(x % y)"));
     CHECK(becomes("(p*x) % (p*y)", "p*(x % y)"));
-    CHECK(becomes("(p - 1) % p", "(-1) % p") || becomes("(p - 1) % p", "p - 1"));
+    CHECK(becomes("(p - 1) % p", "p - 1"));
     CHECK(becomes("7 % -4", "-1"));
     CHECK(becomes("-7 % 4", "1"));
     CHECK(becomes("s % -4", "-((-s) % 4)"));
@@ -303,7 +313,7 @@ static void test_mod(void)
 
 static void test_minmax(void)
 {
-    start();
+    start_with("abcsxyp");
     sym("p", 1, NO_UPPER);
     sym("c", 2, 20);
     CHECK(becomes("max(a, b)", "max(a, b)"));
@@ -324,7 +334,11 @@ static void test_minmax(void)
     CHECK(becomes("max(a, a + 1)", "a + 1"));
     CHECK(becomes("min(a, a + b)", "a"));
     CHECK(becomes("min(a + x, b + x)", "x + min(a, b)"));
-    CHECK(becomes("min(a + 3, b + 5)", "min(a, b + 2) + 3") || becomes("min(a + 3, b + 5)", "min(a, 2 + b) + 3"));
+    CHECK(becomes("min(a + 3, b + 5)", "min(a, b + 2) + 3"));
+    CHECK(becomes("max(-a, -3)", "-min(a, 3)"));
+    CHECK(becomes("max(-a, 3 - b)", "3 - min(b, a + 3)"));
+    CHECK(becomes("max(a - b, 0)", "max(a - b, 0)"));
+    CHECK(becomes("max(b - a, 0)", "max(b - a, 0)"));
     CHECK(becomes("max(a - 1, 0)", "max(a, 1) - 1"));
     CHECK(becomes("max(8*a, 8*b)", "8*max(a, b)"));
     CHECK(becomes("max(8*max(a, b), x)", "max(x, 8*a, 8*b)"));
@@ -336,9 +350,8 @@ static void test_minmax(void)
     CHECK(becomes("max(a, b, a + b)", "a + b"));
     CHECK(becomes("max(min(a, b), a)", "a"));
     CHECK(becomes("min(max(a, b), a)", "a"));
-    CHECK(becomes("max(-min(a, b), x - 1)", "max(x, 1 - a, 1 - b) - 1"));
-    CHECK(becomes("2*max(a, b)*min(a, b)", "2*max(a, b)*min(a, b)") ||
-          becomes("2*max(a, b)*min(a, b)", "2*min(a, b)*max(a, b)"));
+    CHECK(becomes("max(-min(a, b), x - 1)", "max(x, 1 - b, 1 - a) - 1"));
+    CHECK(becomes("2*max(a, b)*min(x, y)", "2*max(a, b)*min(x, y)"));
     Dim a = p2o_dim_sym(t, "a");
     CHECK(!p2o_dim_min(t, a, NULL) && !p2o_dim_max(t, NULL, a));
     Dim many[200];
@@ -353,7 +366,7 @@ static void test_minmax(void)
 
 static void test_exact_div(void)
 {
-    start();
+    start_with("abcsxyp");
     struct { const char *a, *b, *q; } rows[] = {
         { "a*b + a*c", "b + c", "a" },
         { "a*b + a*c", "a", "b + c" },
@@ -380,7 +393,7 @@ static void test_exact_div(void)
 
 static void test_ranges(void)
 {
-    start();
+    start_with("abcsxyp");
     sym("p", 1, NO_UPPER);
     sym("c", 2, 20);
     sym("z", -5, 7);
@@ -402,6 +415,7 @@ static void test_ranges(void)
     CHECK(ranges("s % c", 0, 19));
     CHECK(ranges("c % s", 0, 20));
     CHECK(ranges("b*p - b", 0, NO_UPPER));
+    CHECK(ranges("b*p - b + 3", 3, NO_UPPER));
     CHECK(ranges("s - s % 8", 0, NO_UPPER));
     CHECK(ranges("s - s//2", 0, NO_UPPER));
     CHECK(ranges("9223372036854775807*s", 0, NO_UPPER));
@@ -429,7 +443,7 @@ static Answer le(const char *a, const char *b) { return p2o_dim_le(t, read(a), r
 
 static void test_compare(void)
 {
-    start();
+    start_with("abcsxyp");
     sym("p", 1, NO_UPPER);
     sym("c", 2, 20);
     sym("k", 4, 4);
@@ -488,7 +502,7 @@ static void append_name(void *user, Dim s) { p2o_putf(user, "%s ", p2o_dim_name(
 
 static void test_walks(void)
 {
-    start();
+    start_with("abcsxyp");
     Dim     e = read("max(a - 3, b)//2 + a*c + (x % b)^2"), a = read("a");
     int64_t v;
     CHECK(p2o_dim_subst(t, e, swap_symbols, NULL) == read("max(b - 3, a)//2 + b*c + (x % a)^2"));
@@ -500,7 +514,7 @@ static void test_walks(void)
 
     Buf b = { .arena = arena };
     p2o_dim_symbols(e, append_name, &b);
-    CHECK(str_is(buf_str(&b), "a c b x ") || str_is(buf_str(&b), "a c x b "));
+    CHECK(str_is(buf_str(&b), "a c b x "));
     p2o_dim_symbols(NULL, append_name, &b);
     p2o_dim_symbols(num(3), append_name, &b);
     CHECK(b.n == 8);
@@ -524,8 +538,7 @@ static void test_walks(void)
 
 static void test_print(void)
 {
-    start();
-    p2o_dim_sym(t, "a"), p2o_dim_sym(t, "b"), p2o_dim_sym(t, "s");
+    start_with("abcsxyp");
     CHECK(becomes("(s//8)*b", "b*(s//8)"));
     CHECK(becomes("(s//8)^2", "(s//8)^2"));
     CHECK(becomes("a - s//8", "a - s//8"));
@@ -539,7 +552,7 @@ static void test_print(void)
     CHECK(becomes("(a % 4)//b", "(a % 4)//b"));
     CHECK(becomes("(a//b) % s", "(a//b) % s"));
     CHECK(becomes("a % (b//s)", "a % (b//s)"));
-    CHECK(becomes("max(a//2, b % 3)", "max(a//2, b % 3)") || becomes("max(a//2, b % 3)", "max(b % 3, a//2)"));
+    CHECK(becomes("max(a//2, b % 3)", "max(a//2, b % 3)"));
     CHECK(becomes("max(a, b)//2", "max(a, b)//2"));
     CHECK(becomes("(-1)//b", "(-1)//b"));
     CHECK(becomes("1//b", "1//b"));
@@ -594,7 +607,7 @@ static void test_srepr(void)
     CHECK(is_no_integer("Float('1.5', precision=53)"));
     CHECK(is_no_integer("Float('nan', precision=53)"));
     CHECK(is_no_integer("Mul(Float('2.0', precision=53), " S("s0") ")"));
-    CHECK(is_no_integer("Max(Integer(1), TruncToInt(Mul(Float('1.7', precision=53), ToFloat(s0))))"));
+    CHECK(is_no_integer("Max(1, TruncToInt(Mul(Float('1.7', precision=53), ToFloat(s0))))"));
     CHECK(is_no_integer("TruncToInt(IntTrueDiv(s0 - 9, Integer(2)))"));
     CHECK(is_no_integer("Rational(1, 2)") && is_no_integer("Rational(1, 0)"));
     CHECK(is_no_integer("IntTrueDiv(Mul(Integer(2), " S("s0") "), Integer(2))"));
@@ -602,7 +615,7 @@ static void test_srepr(void)
     CHECK(is_no_integer("Pow(" S("s0") ", Integer(-1))"));
     CHECK(is_no_integer("Pow(Integer(2), " S("s0") ")") && is_no_integer("LShift(s0, s1)"));
     CHECK(is_no_integer("Equality(" S("s0") ", Integer(3))"));
-    CHECK(is_no_integer("Piecewise(ExprCondPair(Integer(1), true), ExprCondPair(Integer(2), false))"));
+    CHECK(is_no_integer("Piecewise(ExprCondPair(Integer(1), s0 > 2), ExprCondPair(s0, true))"));
     CHECK(is_no_integer("OpaqueUnaryFn_sqrt(ToFloat(s0))") && is_no_integer("-oo"));
     CHECK(is_no_integer("And(Not(a), b)") && is_no_integer("int_oo") && is_no_integer("nan"));
     CHECK(is_no_integer("Integer(99999999999999999999)"));
@@ -649,10 +662,13 @@ static void test_malformed(void)
 {
     start();
     static const char *const texts[] = {
-        "", " ", "+", "s +", "s s", "2s", "(s", "s)", "()", "s,", "max(", "max()", "max(a", "max(a,",
+        "", " ", "+", "s +", "s s", "2s", "(s", "s)", "()", "s,", "max(", "max()", "max(a",
+        "max(a,",
         "max(a,)", "max(,a)", "max(a b)", "Mod(s)", "Mod(s, 1, 2)", "Symbol()", "Symbol(s)",
-        "Symbol('s", "Symbol('')", "Symbol('a b')", "Symbol('1')", "'s'", "s'", "s[0]", "s; t", "s = 1",
-        "1.2.3", "1e", "0x10", "1_000", "a//", "a**", "a^", "*a", "a @ b", "a ! b", "$", "\x01", "\xff",
+        "Symbol('s", "Symbol('')", "Symbol('a b')", "Symbol('1')", "'s'", "s'", "s[0]", "s; t",
+        "s = 1",
+        "1.2.3", "1e", "0x10", "1_000", "a//", "a**", "a^", "*a", "a @ b", "a ! b", "$", "\x01",
+        "\xff",
         ".", ".a", "a..=", "Rational(1)", "Integer()", "L['a'][0].size()[0] == 3", "-", "~",
         "__import__('os').system('x')", "lambda: 0", "s\\", "{", "Pow(s)", "FloorDiv()",
     };
@@ -696,8 +712,9 @@ static void test_limits(void)
     CHECK(is_no_integer("(a + b + c + d + e + f + g)^9"));
     CHECK(is_no_integer("(a + b)^33"));
     CHECK(is_no_integer(nested("(x + ", 40, "y", ")//x")));
-    CHECK(is_no_integer(nested("((x + 1)*(y + 1))^2//3 + ", 1, nested("(", 20, "x + y", ")^8//7"), "")));
+    CHECK(is_no_integer(nested("(", 20, "x + y", ")^8//7")));
     CHECK(is_no_integer(nested("(a + b//7)*(a - b//5)*", 20, "1", "")));
+    CHECK(is_no_integer(nested("(a + b + c)^16 + ", 20000, "1", "")));
 
     Dim sum = num(0), wide = NULL;
     for (int i = 0; i < 300; i++) {
@@ -713,7 +730,7 @@ static void test_limits(void)
     int depth = 0;
     for (; deep && depth < 1000; depth++)
         deep = p2o_dim_mod(t, p2o_dim_add(t, deep, p2o_dim_sym(t, "y")), p2o_dim_sym(t, "v"));
-    CHECK(!deep || depth == 1000);
+    CHECK(prints(deep, "(x + 1000*y) % v"));
     deep = p2o_dim_sym(t, "x");
     for (depth = 0; deep && depth < 1000; depth++)
         deep = p2o_dim_floordiv(t, p2o_dim_add(t, deep, p2o_dim_sym(t, "y")), p2o_dim_sym(t, "v"));
@@ -723,7 +740,9 @@ static void test_limits(void)
 
 /* The other side of the properties: a plain expression and its plain value. */
 
-typedef enum TreeOp { T_INT, T_SYM, T_ADD, T_SUB, T_MUL, T_DIV, T_CEIL, T_MOD, T_MIN, T_MAX } TreeOp;
+typedef enum TreeOp {
+    T_INT, T_SYM, T_ADD, T_SUB, T_MUL, T_DIV, T_CEIL, T_MOD, T_MIN, T_MAX
+} TreeOp;
 
 typedef struct Tree {
     TreeOp             op;
@@ -731,7 +750,7 @@ typedef struct Tree {
     const struct Tree *a, *b;
 } Tree;
 
-enum { NSYM = 6, NEXPR = 60, NVALUES = 6, ROUNDS = 20 };
+enum { NSYM = 6, NEXPR = 60, NVALUES = 4, ROUNDS = 850 };
 
 typedef struct Pair {
     const Tree *tree;
@@ -759,8 +778,9 @@ static bool tree_value(const Tree *e, int64_t *out)
     }
     if (!tree_value(e->a, &a) || !tree_value(e->b, &b))
         return false;
-    bool divides = e->op == T_DIV || e->op == T_CEIL || e->op == T_MOD;
-    if ((divides && b == 0) || a < -1000000000 || a > 1000000000 || b < -1000000000 || b > 1000000000)
+    bool          divides = e->op == T_DIV || e->op == T_CEIL || e->op == T_MOD;
+    const int64_t most = 1000000000;    /* what is compared stays far from overflow */
+    if ((divides && b == 0) || a < -most || a > most || b < -most || b > most)
         return false;
     switch (e->op) {
     case T_ADD:  *out = a + b; break;
@@ -919,15 +939,14 @@ static void check_identities(Dim a, Dim b, Dim c)
     same_dim("a+b-b", p2o_dim_sub(t, ab, b), a);
     same_dim("a-a", p2o_dim_sub(t, a, a), zero);
     same_dim("a*b", p2o_dim_mul(t, a, b), p2o_dim_mul(t, b, a));
-    same_dim("a*(b*c)", p2o_dim_mul(t, a, p2o_dim_mul(t, b, c)), p2o_dim_mul(t, p2o_dim_mul(t, a, b), c));
+    same_dim("a*(b*c)", p2o_dim_mul(t, a, p2o_dim_mul(t, b, c)),
+             p2o_dim_mul(t, p2o_dim_mul(t, a, b), c));
     same_dim("(a+b)*c", p2o_dim_mul(t, ab, c),
              p2o_dim_add(t, p2o_dim_mul(t, a, c), p2o_dim_mul(t, b, c)));
     same_dim("a+(b+c)", p2o_dim_add(t, ab, c), p2o_dim_add(t, a, p2o_dim_add(t, b, c)));
     same_dim("max", p2o_dim_max(t, a, b), p2o_dim_max(t, b, a));
     same_dim("min", p2o_dim_min(t, a, b), p2o_dim_min(t, b, a));
     same_dim("max(a,a)", p2o_dim_max(t, a, a), a);
-    same_dim("8a//8", p2o_dim_floordiv(t, p2o_dim_add(t, p2o_dim_mul(t, num(8), a), b), num(8)),
-             p2o_dim_add(t, a, p2o_dim_floordiv(t, b, num(8))));
     same_dim("a%8%8", p2o_dim_mod(t, p2o_dim_mod(t, a, num(8)), num(8)), p2o_dim_mod(t, a, num(8)));
     same_dim("a^2", p2o_dim_pow(t, a, 2), p2o_dim_mul(t, a, a));
     if (b != zero)

@@ -27,7 +27,8 @@ static Value *one(Graph *g, OnnxOp op, int nin, Value **in)
 }
 
 static Value *apply1(Graph *g, OnnxOp op, Value *x) { return one(g, op, 1, &x); }
-static Value *apply2(Graph *g, OnnxOp op, Value *x, Value *y) { return one(g, op, 2, (Value *[]){ x, y }); }
+static Value *apply2(Graph *g, OnnxOp op, Value *x,
+                     Value *y) { return one(g, op, 2, (Value *[]){ x, y }); }
 
 static bool complains(const Graph *g, const char *about)
 {
@@ -65,12 +66,14 @@ static void check_contents(void)
     Value  *few = p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, v, 3));
     CHECK(few->nints == 3 && p2o_dim_is_int(few->ints[1], &c) && c == -1);
     Value *scalar = p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 0, v, 1));
-    CHECK(scalar->nints == 1 && scalar->shape.rank == 0 && p2o_dim_is_int(scalar->ints[0], &c) && c == 5);
+    CHECK(scalar->nints == 1 && scalar->shape.rank == 0 && p2o_dim_is_int(scalar->ints[0], &c) &&
+          c == 5);
     CHECK(p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, v, 256))->nints == 256);
     CHECK(p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, v, 257))->ints == NULL);
     Value *none = p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, v, 0));
     CHECK(none->ints != NULL && none->nints == 0);
-    CHECK(p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_I64, 2, (int64_t[]){ 1, 2 }, v))->ints == NULL);
+    CHECK(p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_I64, 2, (int64_t[]){ 1, 2 },
+                                                  v))->ints == NULL);
     Value *narrow = p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_I32, 1, (int64_t[]){ 2 }, w));
     CHECK(narrow->nints == 2 && p2o_dim_is_int(narrow->ints[0], &c) && c == -3);
     CHECK(p2o_graph_init(g, NULL, p2o_tensor_scalar(arena, DT_F32, 1, 0, true))->ints == NULL);
@@ -87,7 +90,8 @@ static void check_contents(void)
 static void check_inputs_and_attrs(void)
 {
     Graph *g = fresh_graph(NULL);
-    Value *x = float_input(g, "x"), *hi = p2o_graph_init(g, NULL, p2o_tensor_scalar(arena, DT_F32, 6, 0, true));
+    Value *x = float_input(g, "x");
+    Value *hi = p2o_graph_init(g, NULL, p2o_tensor_scalar(arena, DT_F32, 6, 0, true));
     Value *in[] = { x, NULL, hi, NULL };
     Attr   attrs[] = { attr_int("axis", -1), attr_str("mode", "linear") };
     Node  *clip = p2o_graph_node(g, ONNX_Clip, 3, in, 0, NULL, 1, 0);
@@ -137,7 +141,8 @@ static void check_editing(void)
     CHECK(b->uses.n == 4 && p2o_graph_check(g) == NULL);
     CHECK(g->first == a->def);
     p2o_node_remove(a->def);                            /* the first */
-    CHECK(g->first == b->def && b->def->prev == NULL && x->uses.n == 1 && p2o_graph_check(g) == NULL);
+    CHECK(g->first == b->def && b->def->prev == NULL && x->uses.n == 1 &&
+          p2o_graph_check(g) == NULL);
     Value *y = apply1(g, ONNX_Exp, x), *z = apply1(g, ONNX_Exp, y);
     p2o_value_replace(mix, sum);
     p2o_node_remove(mix->def);                          /* in the middle */
@@ -156,7 +161,8 @@ static Value *make_if(Graph *g, Value *c, Graph *yes, Graph *no)
 
 static void check_bodies(void)
 {
-    Graph *g = fresh_graph(NULL), *yes = fresh_graph(g), *no = fresh_graph(g), *deep = fresh_graph(yes);
+    Graph *g = fresh_graph(NULL), *yes = fresh_graph(g), *no = fresh_graph(g),
+          *deep = fresh_graph(yes);
     Value *x = float_input(g, "x"), *c = p2o_graph_input(g, "c", DT_BOOL, (Shape){ 0 });
     Graph *deep_no = fresh_graph(yes);
     p2o_graph_output(deep, apply1(deep, ONNX_Relu, x));
@@ -166,7 +172,8 @@ static void check_bodies(void)
     Value *y = make_if(g, c, yes, no);
     CHECK(no->first->op == ONNX_Identity && no->outputs.at[0]->graph == no);
     CHECK(x->uses.n == 3 && c->uses.n == 2 && y->dtype == DT_F32);
-    CHECK(p2o_graph_root(deep) == g && p2o_graph_encloses(g, deep) && p2o_graph_encloses(deep, deep));
+    CHECK(p2o_graph_root(deep) == g && p2o_graph_encloses(g, deep) &&
+          p2o_graph_encloses(deep, deep));
     CHECK(!p2o_graph_encloses(deep, g) && !p2o_graph_encloses(no, deep));
     CHECK(g->nvalue == 7 && deep->nvalue == 0);         /* ids are the outermost graph's */
     CHECK(p2o_graph_check(g) == NULL);
@@ -262,15 +269,18 @@ static void check_text(void)
     Value  *x = p2o_graph_input(g, "x", DT_F32, shape_of(3, at));
     float  *zeros = NEW_N(arena, float, 128);
     int64_t perm[] = { 1, 0 }, to[] = { 0, -1 };
-    Value  *w = p2o_graph_init(g, "w", p2o_tensor_make(arena, DT_F32, 2, (int64_t[]){ 16, 8 }, zeros));
+    Value  *w = p2o_graph_init(g, "w", p2o_tensor_make(arena, DT_F32, 2, (int64_t[]){ 16, 8 },
+                                                       zeros));
     Attr    attr = attr_ints("perm", perm, 2);
     Value  *wt = p2o_graph_node(g, ONNX_Transpose, 1, &w, 1, &attr, 1, 0)->out[0];
     Value  *y = apply2(g, ONNX_MatMul, x, wt);
     y->name = "y";
-    Value *flat = apply2(g, ONNX_Reshape, y, p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, to, 2)));
+    Value *flat = apply2(g, ONNX_Reshape, y,
+                         p2o_graph_init(g, NULL, p2o_tensor_ints(arena, 1, to, 2)));
     Value *k = p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_F32, 1, (int64_t[]){ 64 }, zeros));
     Value *sum = apply2(g, ONNX_Add, flat, k), *again = apply2(g, ONNX_Mul, sum, k);
-    Value *in[] = { again, NULL, p2o_graph_init(g, NULL, p2o_tensor_scalar(arena, DT_F32, 2.5, 0, true)) };
+    Value *in[] = { again, NULL,
+                    p2o_graph_init(g, NULL, p2o_tensor_scalar(arena, DT_F32, 2.5, 0, true)) };
     p2o_graph_output(g, y);
     p2o_graph_output(g, one(g, ONNX_Clip, 3, in));
     CHECK(prints(g, false, "%0 = Transpose(w, perm=[1, 0])\n"
@@ -315,8 +325,10 @@ static void check_literals(void)
         apply1(g, ONNX_Identity, p2o_graph_init(g, NULL, t[i]));
     const char *strs[] = { "a", "b\"\\\n" };
     float       fs[] = { 1, 0.25f };
-    Attr        attrs[] = { attr_int("i", -3), attr_float("f", 2), attr_str("s", "q"), attr_strs("ss", strs, 2),
-                            attr_floats("fs", fs, 2), attr_tensor("t", t[0]), attr_ints("is", two, 0) };
+    Attr        attrs[] = { attr_int("i", -3), attr_float("f", 2), attr_str("s", "q"),
+                            attr_strs("ss", strs, 2),
+                            attr_floats("fs", fs, 2), attr_tensor("t", t[0]),
+                                attr_ints("is", two, 0) };
     Value *x = float_input(g, "x");
     p2o_graph_output(g, p2o_graph_node(g, ONNX_Relu, 1, &x, 7, attrs, 1, 0)->out[0]);
     CHECK(prints(g, false, "%0 = Identity(1)\n"
@@ -330,8 +342,8 @@ static void check_literals(void)
                            "%8 = Identity([])\n"
                            "%9 = Identity([]:bool)\n"
                            "%10 = Identity(0.5:bf16)\n"
-                           "%11 = Relu(x, i=-3, f=2.0, s=\"q\", ss=[\"a\", \"b\\\"\\\\\\x0a\"], fs=[1.0, 0.25], "
-                           "t=1, is=[])\n"
+                           "%11 = Relu(x, i=-3, f=2.0, s=\"q\", ss=[\"a\", "
+                           "\"b\\\"\\\\\\x0a\"], fs=[1.0, 0.25], t=1, is=[])\n"
                            "return %11\n"));
 }
 
@@ -342,7 +354,8 @@ static void check_body_text(void)
     float *zeros = NEW_N(arena, float, 4 * 4);
     p2o_graph_input(body, "i", DT_I64, (Shape){ 0 });
     Value *c = p2o_graph_input(body, "c", DT_BOOL, (Shape){ 0 }), *acc = float_input(body, NULL);
-    Value *k = p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_F32, 2, (int64_t[]){ 4, 4 }, zeros));
+    Value *k = p2o_graph_init(g, NULL, p2o_tensor_make(arena, DT_F32, 2, (int64_t[]){ 4, 4 },
+                                                       zeros));
     Value *next = apply2(body, ONNX_MatMul, acc, k);
     p2o_graph_output(body, apply1(body, ONNX_Identity, c));
     p2o_graph_output(body, next);

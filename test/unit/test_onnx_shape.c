@@ -1,9 +1,9 @@
-/* Every rule of onnx_ops.def by example: inputs and attributes as text, the types that must come out.
+/* Every rule of onnx_ops.def by example: inputs and attributes as text, and what types come out.
  *
- * An input is `f32[b, 4]`, `_` when absent, `seq f32[b]` for a sequence; `i64[2] = b, -1` also knows its
- * contents, which for other types than integers are a constant's.  An output shows its contents the
- * same way.  "none" means that the rule refuses the node.  The opset is 20 unless the operator's name
- * says another: `Split@17`. */
+ * An input is `f32[b, 4]`, `_` when absent, `seq f32[b]` for a sequence; `i64[2] = b, -1` also
+ * knows its contents, which for other types than integers are a constant's.  An output shows its
+ * contents the same way.  "none" means that the rule refuses the node.  The opset is 20 unless the
+ * operator's name says another: `Split@17`. */
 #include "base/num.h"
 #include "check.h"
 #include "onnx/graph.h"
@@ -20,7 +20,8 @@ static Str next_part(Str *rest, char c)
     int    depth = 0;
     size_t i = 0;
     for (; i < rest->n && (rest->p[i] != c || depth); i++)
-        depth += (rest->p[i] == '[' || rest->p[i] == '(') - (rest->p[i] == ']' || rest->p[i] == ')');
+        depth += (rest->p[i] == '[' || rest->p[i] == '(') - (rest->p[i] == ']' ||
+                                   rest->p[i] == ')');
     Str part = { rest->p, i };
     *rest = i < rest->n ? (Str){ rest->p + i + 1, rest->n - i - 1 } : (Str){ "", 0 };
     return p2o_str_trim(part);
@@ -112,7 +113,8 @@ static void put_value_text(Graph *g, Buf *b, const Value *v)
     if (v->shape.rank >= 0)
         p2o_putf(b, "[%s]", p2o_shape_text(g->dims, v->shape));
     if (v->ints)
-        p2o_putf(b, " = %s", v->nints ? p2o_shape_text(g->dims, (Shape){ (int)v->nints, v->ints }) : "empty");
+        p2o_putf(b, " = %s",
+                 v->nints ? p2o_shape_text(g->dims, (Shape){ (int)v->nints, v->ints }) : "empty");
 }
 
 /* The expected types in the words of this graph's Dims, which have a normal form of their own. */
@@ -228,7 +230,8 @@ static const Case elementwise[] = {
     { "BatchNormalization", "f32[b, 3, h]; f32[3]; f32[3]; f32[3]; f32[3]", "", 1, "f32[b, 3, h]" },
     { "BatchNormalization", "f32[b, 3, h]; f32[3]; f32[3]; f32[3]; f32[3]", "training_mode=1", 3,
       "f32[b, 3, h]; f32[3]; f32[3]" },
-    { "LayerNormalization", "f16[b, s, 8]; f16[8]", "", 3, "f16[b, s, 8]; f32[b, s, 1]; f32[b, s, 1]" },
+    { "LayerNormalization", "f16[b, s, 8]; f16[8]", "", 3,
+      "f16[b, s, 8]; f32[b, s, 1]; f32[b, s, 1]" },
     { "GroupNormalization", "f32[b, 4, h]; f32[4]; f32[4]", "num_groups=2", 1, "none" },
     { "GroupNormalization@21", "f32[b, 4, h]; f32[4]; f32[4]", "num_groups=2", 1, "f32[b, 4, h]" },
     { "QuantizeLinear", "f32[b]; f32[]; i8[]", "", 1, "i8[b]" },
@@ -315,12 +318,16 @@ static const Case movement[] = {
     { "Pad", "f32[b, h]; i64[2] = 1, 1", "", 1, "none" },
     { "Pad", "f32[b]; i64[2]", "", 1, "f32[u]" },
     { "Pad", "f32[b]; i64[2] = 0, 1; i64[]", "", 1, "none" },
-    { "Slice", "f32[b, h]; i64[1] = 1; i64[1] = 9223372036854775807; i64[1] = 1", "", 1, "f32[b, max(h - 1, 0)]" },
-    { "Slice", "f32[pos]; i64[1] = 1; i64[1] = 9223372036854775807; i64[1] = 0", "", 1, "f32[pos - 1]" },
+    { "Slice", "f32[b, h]; i64[1] = 1; i64[1] = 9223372036854775807; i64[1] = 1", "", 1,
+      "f32[b, max(h - 1, 0)]" },
+    { "Slice", "f32[pos]; i64[1] = 1; i64[1] = 9223372036854775807; i64[1] = 0", "", 1,
+      "f32[pos - 1]" },
     { "Slice", "f32[h]; i64[1] = 0; i64[1] = 5; i64[1] = 0", "", 1, "f32[min(h, 5)]" },
     { "Slice", "f32[h]; i64[1] = 0; i64[1] = -1; i64[1] = 0", "", 1, "f32[max(h - 1, 0)]" },
-    { "Slice", "f32[h]; i64[1] = -3; i64[1] = 9223372036854775807; i64[1] = 0", "", 1, "f32[min(h, 3)]" },
-    { "Slice", "f32[h]; i64[1] = -1; i64[1] = -9223372036854775807; i64[1] = 0; i64[1] = -1", "", 1, "f32[h]" },
+    { "Slice", "f32[h]; i64[1] = -3; i64[1] = 9223372036854775807; i64[1] = 0", "", 1,
+      "f32[min(h, 3)]" },
+    { "Slice", "f32[h]; i64[1] = -1; i64[1] = -9223372036854775807; i64[1] = 0; i64[1] = -1", "", 1,
+      "f32[h]" },
     { "Slice", "f32[10]; i64[1] = 8; i64[1] = 1; i64[1] = 0; i64[1] = -3", "", 1, "f32[3]" },
     { "Slice", "f32[10]; i64[1] = 2; i64[1] = 9; i64[1] = 0; i64[1] = 2", "", 1, "f32[4]" },
     { "Slice", "f32[10]; i64[1] = 7; i64[1] = 3", "", 1, "f32[0]" },
@@ -331,7 +338,9 @@ static const Case movement[] = {
     { "Slice", "f32[h]; i64[1] = 0; i64[1] = 5; i64[1] = 0; i64[1] = 0", "", 1, "none" },
     { "Slice", "f32[h]; i64[1] = 0; i64[2] = 5, 6; i64[1] = 0", "", 1, "none" },
     { "Slice", "i64[4] = b, 2, s, 4; i64[1] = 1; i64[1] = 3", "", 1, "i64[2] = 2, s" },
-    { "Slice", "i64[4] = b, 2, s, 4; i64[1] = -1; i64[1] = -9223372036854775807; i64[1] = 0; i64[1] = -2", "",
+    { "Slice",
+      "i64[4] = b, 2, s, 4; i64[1] = -1; i64[1] = -9223372036854775807; i64[1] = 0; i64[1] = -2",
+          "",
       1, "i64[2] = 4, 2" },
     { "Slice", "i64[2] = b, 2; i64[1] = 9; i64[1] = 12", "", 1, "i64[0] = empty" },
     { "Concat", "f32[b, 3]; f32[b, s]; f32[b, 1]", "axis=-1", 1, "f32[b, s + 4]" },
@@ -357,7 +366,8 @@ static const Case movement[] = {
     { "GatherND", "f32[b, h, w, 3]; i64[n, 2]", "", 1, "f32[n, w, 3]" },
     { "GatherND", "f32[b, h, w]; i64[b, n, 1]", "batch_dims=1", 1, "f32[b, n, w]" },
     { "GatherND", "f32[b]; i64[n, 2]", "", 1, "none" },
-    { "ScatterElements", "f32[b, 4]; i64[b, 2]; f32[b, 2]", "axis=1 reduction=add", 1, "f32[b, 4]" },
+    { "ScatterElements", "f32[b, 4]; i64[b, 2]; f32[b, 2]", "axis=1 reduction=add", 1,
+      "f32[b, 4]" },
     { "ScatterElements@17", "f32[b, 4]; i64[b, 2]; f32[b, 2]", "axis=1 reduction=max", 1, "none" },
     { "ScatterElements", "f32[b, 4]; i64[b, 2]; f16[b, 2]", "axis=1", 1, "none" },
     { "ScatterND", "f32[b, 4]; i64[n, 1]; f32[n, 4]", "", 1, "f32[b, 4]" },
@@ -419,7 +429,8 @@ static const Case makers[] = {
     { "DFT", "f32[b, 6, 2]", "inverse=1 onesided=1", 1, "f32[b, 10, 1]" },
     { "DFT", "f32[b, s, 2]; _; i64[] = 2", "", 1, "none" },
     { "STFT", "f32[b, t, 1]; i64[] = 160; f32[512]", "", 1, "f32[b, (t - 512)//160 + 1, 257, 2]" },
-    { "STFT", "f32[b, 1000, 1]; i64[] = 100; _; i64[] = 400", "onesided=0", 1, "f32[b, 7, 400, 2]" },
+    { "STFT", "f32[b, 1000, 1]; i64[] = 100; _; i64[] = 400", "onesided=0", 1,
+      "f32[b, 7, 400, 2]" },
     { "STFT", "f32[b, t, 1]; i64[] = 160", "", 1, "none" },
 };
 
@@ -427,7 +438,8 @@ static const Case layers[] = {
     { "Conv", "f32[b, 3, h, w]; f32[8, 3, 3, 3]", "pads=[1, 1, 1, 1]", 1, "f32[b, 8, h, w]" },
     { "Conv", "f32[b, 3, h, w]; f32[8, 3, 3, 5]; f32[8]", "strides=[2, 1] dilations=[2, 1]", 1,
       "f32[b, 8, (h - 5)//2 + 1, w - 4]" },
-    { "Conv", "f32[b, 4, 9]; f32[8, 2, 3]", "group=2 auto_pad=SAME_UPPER strides=[2]", 1, "f32[b, 8, 5]" },
+    { "Conv", "f32[b, 4, 9]; f32[8, 2, 3]", "group=2 auto_pad=SAME_UPPER strides=[2]", 1,
+      "f32[b, 8, 5]" },
     { "Conv", "f32[b, 4, 9]; f32[8, 4, 3]", "auto_pad=VALID pads=[1, 1]", 1, "f32[b, 8, 7]" },
     { "Conv", "f32[b, 4, 9]; f32[8, 3, 3]", "", 1, "none" },
     { "Conv", "f32[b, 4, 9]; f32[8, 4, 3]", "strides=[0]", 1, "none" },
@@ -436,25 +448,35 @@ static const Case layers[] = {
     { "Conv", "f32[b, 4, 9]; f32[8, 4, 20]", "", 1, "none" },
     { "Conv", "f32[b, 4]; f32[8, 4]", "", 1, "none" },
     { "ConvInteger", "u8[b, 4, 9]; u8[8, 4, 3]", "", 1, "i32[b, 8, 7]" },
-    { "QLinearConv", "u8[b, 4, 9]; f32[]; u8[]; i8[8, 4, 3]; f32[]; i8[]; f32[]; u8[]", "", 1, "u8[b, 8, 7]" },
-    { "ConvTranspose", "f32[b, 8, h]; f32[8, 4, 4]", "strides=[2] pads=[1, 1]", 1, "f32[b, 4, 2*h]" },
-    { "ConvTranspose", "f32[b, 8, h]; f32[8, 2, 3]", "group=2 strides=[2] output_padding=[1] dilations=[2]", 1,
+    { "QLinearConv", "u8[b, 4, 9]; f32[]; u8[]; i8[8, 4, 3]; f32[]; i8[]; f32[]; u8[]", "", 1,
+      "u8[b, 8, 7]" },
+    { "ConvTranspose", "f32[b, 8, h]; f32[8, 4, 4]", "strides=[2] pads=[1, 1]", 1,
+      "f32[b, 4, 2*h]" },
+    { "ConvTranspose", "f32[b, 8, h]; f32[8, 2, 3]",
+      "group=2 strides=[2] output_padding=[1] dilations=[2]", 1,
       "f32[b, 4, 2*h + 4]" },
     { "ConvTranspose", "f32[b, 8, h]; f32[8, 4, 3]", "output_shape=[20]", 1, "f32[b, 4, 20]" },
     { "ConvTranspose", "f32[b, 8, h]; f32[7, 4, 3]", "", 1, "none" },
-    { "DeformConv", "f32[b, 3, h, w]; f32[8, 3, 3, 3]; f32[b, 18, h, w]", "pads=[1, 1, 1, 1]", 1, "f32[b, 8, h, w]" },
-    { "MaxPool", "f32[b, 3, h]", "kernel_shape=[2] strides=[2]", 2, "f32[b, 3, (h - 2)//2 + 1]; i64[b, 3, (h - 2)//2 + 1]" },
+    { "DeformConv", "f32[b, 3, h, w]; f32[8, 3, 3, 3]; f32[b, 18, h, w]", "pads=[1, 1, 1, 1]", 1,
+      "f32[b, 8, h, w]" },
+    { "MaxPool", "f32[b, 3, h]", "kernel_shape=[2] strides=[2]", 2,
+      "f32[b, 3, (h - 2)//2 + 1]; i64[b, 3, (h - 2)//2 + 1]" },
     { "MaxPool", "f32[b, 3, 5]", "kernel_shape=[2] strides=[2] ceil_mode=1", 1, "f32[b, 3, 3]" },
-    { "MaxPool", "f32[b, 3, 6]", "kernel_shape=[3] strides=[3] pads=[1, 1] ceil_mode=1", 1, "f32[b, 3, 3]" },
-    { "AveragePool", "f32[b, 3, 6]", "kernel_shape=[1] strides=[4] pads=[0, 3] ceil_mode=1", 1, "f32[b, 3, 2]" },
+    { "MaxPool", "f32[b, 3, 6]", "kernel_shape=[3] strides=[3] pads=[1, 1] ceil_mode=1", 1,
+      "f32[b, 3, 3]" },
+    { "AveragePool", "f32[b, 3, 6]", "kernel_shape=[1] strides=[4] pads=[0, 3] ceil_mode=1", 1,
+      "f32[b, 3, 2]" },
     { "AveragePool", "f32[b, 3, 9]", "kernel_shape=[3] dilations=[2]", 1, "f32[b, 3, 5]" },
     { "AveragePool@18", "f32[b, 3, 9]", "kernel_shape=[3] dilations=[2]", 1, "none" },
     { "MaxPool", "f32[b, 3, 9]", "", 1, "none" },
     { "GlobalAveragePool", "f32[b, 3, h, w]", "", 1, "f32[b, 3, 1, 1]" },
-    { "MaxUnpool", "f32[b, 3, h]; i64[b, 3, h]", "kernel_shape=[2] strides=[2]", 1, "f32[b, 3, 2*h]" },
-    { "MaxUnpool", "f32[b, 3, h]; i64[b, 3, h]; i64[3] = b, 3, 9", "kernel_shape=[2]", 1, "f32[b, 3, 9]" },
+    { "MaxUnpool", "f32[b, 3, h]; i64[b, 3, h]", "kernel_shape=[2] strides=[2]", 1,
+      "f32[b, 3, 2*h]" },
+    { "MaxUnpool", "f32[b, 3, h]; i64[b, 3, h]; i64[3] = b, 3, 9", "kernel_shape=[2]", 1,
+      "f32[b, 3, 9]" },
     { "Col2Im", "f32[b, 12*c, l]; i64[2] = h, w; i64[2] = 3, 4", "", 1, "f32[b, c, h, w]" },
-    { "RoiAlign", "f32[b, c, h, w]; f32[n, 4]; i64[n]", "output_height=7 output_width=5", 1, "f32[n, c, 7, 5]" },
+    { "RoiAlign", "f32[b, c, h, w]; f32[n, 4]; i64[n]", "output_height=7 output_width=5", 1,
+      "f32[n, c, 7, 5]" },
     { "MaxRoiPool", "f32[b, c, h, w]; f32[n, 5]", "pooled_shape=[2, 3]", 1, "f32[n, c, 2, 3]" },
     { "GridSample", "f32[b, c, h, w]; f32[b, s, t, 2]", "", 1, "f32[b, c, s, t]" },
     { "GridSample@19", "f32[b, c, 3, h, w]; f32[b, 4, s, t, 3]", "", 1, "none" },
@@ -480,7 +502,8 @@ static const Case layers[] = {
     { "MatMul", "f32[4, 8]; f32[9, 4]", "", 1, "none" },
     { "MatMul", "f32[]; f32[8]", "", 1, "none" },
     { "MatMulInteger", "u8[b, 8]; i8[8, 4]", "", 1, "i32[b, 4]" },
-    { "QLinearMatMul", "u8[b, 8]; f32[]; u8[]; u8[8, 4]; f32[]; u8[]; f32[]; u8[]", "", 1, "u8[b, 4]" },
+    { "QLinearMatMul", "u8[b, 8]; f32[]; u8[]; u8[8, 4]; f32[]; u8[]; f32[]; u8[]", "", 1,
+      "u8[b, 4]" },
     { "Det", "f32[b, n, n]", "", 1, "f32[b]" },
     { "Einsum", "f32[b, i, k]; f32[b, k, j]", "equation=bij,bjk->bik", 1, "f32[b, i, j]" },
     { "Einsum", "f32[b, h, 3]; f32[3, 4]", "equation=...i,ij->...j", 1, "f32[b, h, 4]" },
@@ -492,14 +515,19 @@ static const Case layers[] = {
     { "Einsum", "f32[3, 4]; f32[5, 6]", "equation=ij,jk->ik", 1, "none" },
     { "NegativeLogLikelihoodLoss", "f32[b, 5]; i64[b]", "reduction=none", 1, "f32[b]" },
     { "SoftmaxCrossEntropyLoss", "f32[b, 5]; i64[b]", "", 2, "f32[]; f32[b, 5]" },
-    { "Attention@23", "f32[b, s, 64]; f32[b, t, 32]; f32[b, t, 16]", "q_num_heads=4 kv_num_heads=2", 1, "f32[b, s, 32]" },
-    { "Attention@23", "f32[b, 4, s, 16]; f32[b, 2, t, 16]; f32[b, 2, t, 8]; _; f32[b, 2, p, 16]; f32[b, 2, p, 8]", "", 4,
+    { "Attention@23", "f32[b, s, 64]; f32[b, t, 32]; f32[b, t, 16]", "q_num_heads=4 kv_num_heads=2",
+      1, "f32[b, s, 32]" },
+    { "Attention@23",
+      "f32[b, 4, s, 16]; f32[b, 2, t, 16]; f32[b, 2, t, 8]; _; f32[b, 2, p, 16]; f32[b, 2, p, 8]",
+          "", 4,
       "f32[b, 4, s, 8]; f32[b, 2, p + t, 16]; f32[b, 2, p + t, 8]; f32[b, 4, s, p + t]" },
     { "Attention@23", "f32[b, s, 64]; f32[b, t, 32]; f32[b, t, 32]", "", 1, "none" },
     { "RMSNormalization@23", "f32[b, 8]; f32[8]", "", 1, "f32[b, 8]" },
-    { "LSTM", "f32[s, b, 10]; f32[2, 80, 10]; f32[2, 80, 20]", "direction=bidirectional hidden_size=20", 3,
+    { "LSTM", "f32[s, b, 10]; f32[2, 80, 10]; f32[2, 80, 20]",
+      "direction=bidirectional hidden_size=20", 3,
       "f32[s, 2, b, 20]; f32[2, b, 20]; f32[2, b, 20]" },
-    { "GRU", "f32[b, s, 10]; f32[1, 60, 10]; f32[1, 60, 20]", "layout=1", 2, "f32[b, s, 1, 20]; f32[b, 1, 20]" },
+    { "GRU", "f32[b, s, 10]; f32[1, 60, 10]; f32[1, 60, 20]", "layout=1", 2,
+      "f32[b, s, 1, 20]; f32[b, 1, 20]" },
     { "RNN", "f32[s, b, 10]; f32[1, 20, 11]; f32[1, 20, 20]", "", 2, "none" },
     { "RNN", "f32[s, b, 10]; f32[1, 20, 10]; f32[1, 20, 20]", "hidden_size=21", 2, "none" },
 };
@@ -606,11 +634,13 @@ static void check_if(void)
     World  w = begin_world();
     Value *c = parse_value(w.g, STR("bool[]")), *x = parse_value(w.g, STR("f32[b, 4, s]"));
     Value *y = parse_value(w.g, STR("f32[b, 4, 7]")), *z = parse_value(w.g, STR("f32[b]"));
-    Attr   ok[] = { attr_graph("then_branch", branch_of(&w, x)), attr_graph("else_branch", branch_of(&w, y)) };
+    Attr   ok[] = { attr_graph("then_branch", branch_of(&w, x)),
+                    attr_graph("else_branch", branch_of(&w, y)) };
     Node  *n = p2o_graph_node(w.g, ONNX_If, 1, &c, 2, ok, 1, 0);
     CHECK(has_type(&w, n->out[0], "f32[b, 4, u]"));
     CHECK(p2o_diags_errors(w.diags) == 0);
-    Attr bad[] = { attr_graph("then_branch", branch_of(&w, x)), attr_graph("else_branch", branch_of(&w, z)) };
+    Attr bad[] = { attr_graph("then_branch", branch_of(&w, x)),
+                   attr_graph("else_branch", branch_of(&w, z)) };
     CHECK(p2o_graph_node(w.g, ONNX_If, 1, &c, 2, bad, 1, 0)->out[0]->dtype == DT_NONE);
     CHECK(p2o_graph_node(w.g, ONNX_If, 1, &c, 1, ok, 1, 0)->out[0]->dtype == DT_NONE);
     CHECK(p2o_diags_errors(w.diags) == 2);
@@ -628,7 +658,8 @@ static Graph *growing_body(World *w, bool stop)
     Value *in[] = { acc, row };
     Attr   axis = attr_int("axis", 0);
     Value *grown = p2o_graph_node(body, ONNX_Concat, 2, in, 1, &axis, 1, 0)->out[0];
-    Value *cond = p2o_graph_node(body, stop ? ONNX_Not : ONNX_Identity, 1, &c, 0, NULL, 1, 0)->out[0];
+    Value *cond = p2o_graph_node(body, stop ? ONNX_Not : ONNX_Identity, 1, &c, 0, NULL, 1,
+                                 0)->out[0];
     p2o_graph_output(body, cond);
     p2o_graph_output(body, grown);
     p2o_graph_output(body, row);
@@ -640,7 +671,8 @@ static void check_loop(void)
     World  w = begin_world();
     Value *count = parse_value(w.g, STR("i64[] = t")), *yes = parse_value(w.g, STR("bool[] = 1"));
     Value *start = parse_value(w.g, STR("f32[0, 4]")), *other = parse_value(w.g, STR("f64[0, 4]"));
-    Attr   plain = attr_graph("body", growing_body(&w, false)), stop = attr_graph("body", growing_body(&w, true));
+    Attr   plain = attr_graph("body", growing_body(&w, false)),
+           stop = attr_graph("body", growing_body(&w, true));
     Value *in[] = { count, yes, start };
     Node  *n = p2o_graph_node(w.g, ONNX_Loop, 3, in, 1, &plain, 2, 0);
     CHECK(has_type(&w, n->out[0], "f32[u, 4]"));
@@ -671,7 +703,8 @@ static void check_scan(void)
     p2o_graph_output(body, sum);
     int64_t one = 1, last = -1;
     Attr    attrs[] = { attr_graph("body", body), attr_int("num_scan_inputs", 1),
-                        attr_ints("scan_input_axes", &one, 1), attr_ints("scan_output_axes", &last, 1) };
+                        attr_ints("scan_input_axes", &one, 1),
+                            attr_ints("scan_output_axes", &last, 1) };
     Value  *args[] = { state, xs };
     Node   *n = p2o_graph_node(w.g, ONNX_Scan, 2, args, 4, attrs, 2, 0);
     CHECK(has_type(&w, n->out[0], "f32[b, 4]"));
@@ -680,7 +713,11 @@ static void check_scan(void)
     p2o_arena_free(w.arena);
 }
 
-#define RUN(table) do { for (size_t i = 0; i < COUNT_OF(table); i++) run_case(&table[i]); } while (0)
+#define RUN(table)                                             \
+    do {                                                       \
+        for (size_t i = 0; i < COUNT_OF(table); i++)           \
+            run_case(&table[i]);                               \
+    } while (0)
 
 int main(void)
 {

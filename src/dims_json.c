@@ -1,7 +1,7 @@
 /* The metadata entry `pt2onnx.dims`: {"symbols": {name: {min, max, captured}}, "outputs": {name: [size]},
  * "guards": [...]}, sizes as expressions of the symbols. */
-#include "dyn/declare.h"
 #include "format/json.h"
+#include "report.h"
 
 typedef struct DimsJson {
     Program  *prog;
@@ -51,10 +51,9 @@ static void put_shape(DimsJson *j, const char *name, Shape s, bool first)
     p2o_puts(&j->out, "]");
 }
 
-const char *p2o_dims_json(Program *p, Bindings *b)
+const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g)
 {
     DimsJson j = { .prog = p, .bind = b, .out = { .arena = p->arena }, .seen = { .arena = p->arena } };
-    bool     first = true;
     p2o_puts(&j.out, "{\"symbols\":{");
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         const Type *t = &p->main->inputs.at[i]->type;
@@ -64,13 +63,8 @@ const char *p2o_dims_json(Program *p, Bindings *b)
             p2o_dim_symbols(t->value, put_symbol, &j);
     }
     p2o_puts(&j.out, "},\"outputs\":{");
-    for (size_t i = 0; i < p->outputs.n; i++) {
-        const OutputSpec *o = &p->outputs.at[i];
-        if (o->kind != OUT_USER || o->value.kind != ARG_VAR || o->value.var->type.kind != TY_TENSOR)
-            continue;
-        put_shape(&j, o->name, o->value.var->type.shape, first);
-        first = false;
-    }
+    for (size_t i = 0; i < g->outputs.n; i++)
+        put_shape(&j, g->outputs.at[i]->name, g->outputs.at[i]->shape, i == 0);
     p2o_puts(&j.out, "},\"guards\":[");
     for (size_t i = 0; i < p->guards.n; i++) {
         p2o_puts(&j.out, i ? "," : "");

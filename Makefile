@@ -1,0 +1,37 @@
+# The front door; CMakeLists.txt describes the build.
+#   make        the command, at build/release/pt2onnx
+#   make demo   converts the examples and runs them at several sizes
+#   make test   everything, under the sanitizers
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+ORT = .deps/onnxruntime
+
+all: release
+
+deps:
+	@tools/get_tools
+
+$(ORT)/libonnxruntime.so: | deps
+	@tools/get_ort $(ORT)
+
+release asan dev: | deps
+	@cmake --preset $@ > build-$@.log 2>&1 || { cat build-$@.log; exit 1; }
+	@cmake --build build/$@ -j $(JOBS) >> build-$@.log 2>&1 || { cat build-$@.log; exit 1; }
+	@rm -f build-$@.log
+
+demo: release $(ORT)/libonnxruntime.so
+	@PT2ONNX_ORT=$(ORT) sh examples/demo.sh build/release/pt2onnx build/demo
+
+test: asan $(ORT)/libonnxruntime.so
+	@PT2ONNX_ORT=$(abspath $(ORT)) sh test/run.sh build/asan
+
+test-ops: release $(ORT)/libonnxruntime.so
+	@tools/with_torch python test/ops/suite.py build/release/pt2onnx --dtypes float32,int64,bool,float16 \
+	    --table docs/OPERATORS.md
+
+bench: release
+	@tools/with_torch python tools/bench.py build/release/pt2onnx
+
+clean:
+	rm -rf build
+
+.PHONY: all deps release asan dev demo test test-ops bench clean

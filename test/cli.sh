@@ -1,0 +1,129 @@
+#!/bin/sh
+# The command as a user meets it: exit codes, messages, and what it leaves behind.
+# usage: cli.sh PT2ONNX SCRATCH
+pt2onnx=$1
+dir=$2
+top=$(cd "$(dirname "$0")/.." && pwd)
+ex=$top/examples
+passed=0 failed=0
+rm -rf "$dir"
+mkdir -p "$dir"
+
+# expect CODE PATTERN ARGS...: exit code, and a line of output that matches
+expect() {
+    code=$1 pattern=$2
+    shift 2
+    "$pt2onnx" "$@" > "$dir/log" 2>&1
+    got=$?
+    if [ $got = "$code" ] && grep -qE -e "$pattern" "$dir/log"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "pt2onnx $*: exit code $got, expected $code and /$pattern/"
+        cat "$dir/log"
+    fi
+}
+
+check() {
+    what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $what"
+    fi
+}
+
+# usage errors: 1
+expect 1 'usage: pt2onnx MODEL'
+expect 0 'usage: pt2onnx MODEL' --help
+expect 0 '^pt2onnx [0-9]' --version
+expect 1 'no such option: --nope' "$ex/linear.pt2" --nope
+expect 1 'no value for: --input' "$ex/linear.pt2" --input
+expect 1 'opset 99' "$ex/linear.pt2" "$dir/x.onnx" --opset 99
+expect 1 'no input is called' "$ex/linear.pt2" "$dir/x.onnx" --input 'y:a,b'
+expect 1 'has 2 axes' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a,b,c'
+expect 1 'is no name' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a-b,10'
+expect 1 'expected' "$ex/linear.pt2" "$dir/x.onnx" --dynamic-axes '{"input": 3}'
+expect 1 'no axis 7' "$ex/linear.pt2" "$dir/x.onnx" --dynamic-axes '{"input": [7]}'
+expect 1 'no size or range' "$ex/linear.pt2" "$dir/x.onnx" --dim 'b=x'
+expect 1 '3 input names' "$ex/linear.pt2" "$dir/x.onnx" --input-names a,b,c
+expect 1 'needs --data or --sizes' verify "$dir/x.onnx"
+check 'no output after usage errors' [ ! -e "$dir/x.onnx" ]
+
+# bad input files: 2, and no output
+: > "$dir/empty"
+head -c 3000 "$ex/linear.pt2" > "$dir/cut.pt2"
+echo 'no archive' > "$dir/text.pt2"
+expect 2 'empty' "$dir/empty" "$dir/x.onnx"
+expect 2 'truncated' "$dir/cut.pt2" "$dir/x.onnx"
+expect 2 'not a saved PyTorch program' "$dir/text.pt2" "$dir/x.onnx"
+expect 2 'directory' "$dir" "$dir/x.onnx"
+expect 2 'No such file' "$dir/nowhere.pt2" "$dir/x.onnx"
+check 'no output from bad files' [ ! -e "$dir/x.onnx" ]
+
+# what is there already survives a failure
+echo keep > "$dir/kept.onnx"
+expect 2 'truncated' "$dir/cut.pt2" "$dir/kept.onnx"
+check 'an existing file survives' grep -q keep "$dir/kept.onnx"
+check 'no leftovers' [ -z "$(find "$dir" -name '*.part*')" ]
+
+# an axis that the model fixes: 4, with the operator and the line
+expect 4 "axis 1 of 'input' \\(feat\\) can't be dynamic: aten::linear needs input features" \
+    "$ex/linear.pt2" "$dir/x.onnx" --input 'input:batch,feat'
+expect 4 'models?.py:|make_samples.py:' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:batch,feat'
+expect 4 'differed at capture' "$ex/rnn.pt2" "$dir/x.onnx" --input 'input:n,n,10'
+check 'no output after a refusal' [ ! -e "$dir/x.onnx" ]
+
+# output that cannot be written: 6
+expect 6 'cannot write' "$ex/linear.pt2" "$dir/none/x.onnx"
+
+# names, ranges, the same bytes twice, every opset
+expect 0 'input: float32\[batch_size, sequence_length, 10\]' "$ex/rnn.pt2" "$dir/rnn.onnx" \
+    --input 'input:[batch_size, sequence_length, ?]' --output-names result
+expect 0 'output +result: float32\[batch_size, 5\]' inspect "$dir/rnn.onnx"
+expect 0 'batch_size' inspect "$dir/rnn.onnx"
+"$pt2onnx" "$ex/rnn.pt2" "$dir/again.onnx" --input 'input:batch_size,sequence_length,10' --output-names result --quiet
+check 'the same bytes twice' cmp -s "$dir/rnn.onnx" "$dir/again.onnx"
+check 'no private path' sh -c "! grep -aqE '/(home|usr|tmp|root|model)/' '$dir/rnn.onnx'"
+expect 0 'in: float32\[4, 10\]' "$ex/linear.pt2" "$dir/pin.onnx" --input 'in:4,10' --input-names in
+"$pt2onnx" "$ex/linear.pt2" "$dir/r.onnx" --dim batch=1..64 --input input:batch,10 --quiet
+expect 0 '"batch":\{"min":2,"max":64' inspect "$dir/r.onnx"
+expect 0 'input: float32\[8, 10\]' "$ex/linear.pt2" "$dir/p.onnx" --dim batch=8 --input input:batch,10
+for opset in 17 18 19 20 21 22 23; do
+    expect 0 "opset $opset" "$ex/rnn.pt2" "$dir/o$opset.onnx" --opset $opset \
+        --input 'input:batch_size,sequence_length,10'
+    expect 0 'sequence_length=31' verify "$dir/o$opset.onnx" --data "$ex/rnn.npz"
+done
+
+# verify and run
+expect 0 '\[ok\] batch_size=2 sequence_length=31' verify "$dir/rnn.onnx" --data "$ex/rnn.npz"
+expect 0 '\[ok\] batch_size=7 sequence_length=5' verify "$dir/rnn.onnx" --sizes 'batch_size=1,7 sequence_length=1,5'
+expect 5 'FAIL' verify "$dir/rnn.onnx" --data "$ex/rnn.npz" --atol 0 --rtol 0
+expect 1 'nope' verify "$dir/rnn.onnx" --sizes 'nope=3'
+expect 2 '.' verify "$dir/rnn.onnx" --data "$dir/text.pt2"
+expect 0 'result: float32\[3, 5\]' run "$dir/rnn.onnx" --set batch_size=3 --save "$dir/out.npz"
+check 'outputs are saved' [ -s "$dir/out.npz" ]
+saved=${PT2ONNX_ORT-}
+export PT2ONNX_ORT="$dir/no-such-folder"
+expect 6 "runtime" verify "$dir/rnn.onnx" --sizes batch_size=1
+export PT2ONNX_ORT="$saved"
+
+# external data
+expect 0 'wrote' "$ex/rnn.pt2" "$dir/ext.onnx" --external-data always --input 'input:b,s,10'
+check 'a data file' [ -s "$dir/ext.onnx.data" ]
+expect 0 '\[ok\] b=2 s=31' verify "$dir/ext.onnx" --data "$ex/rnn.npz"
+cp "$ex/rnn.pt2" "$dir/rnn.pt2"
+expect 0 'wrote' "$dir/rnn.pt2" "$dir/link.onnx" --external-data=link --input 'input:b,s,10'
+expect 0 '\[ok\] b=2 s=31' verify "$dir/link.onnx" --data "$ex/rnn.npz"
+
+# a conversion that does not verify leaves nothing
+expect 5 'FAIL' "$ex/rnn.pt2" "$dir/bad.onnx" --verify --data "$ex/rnn.npz" --input 'input:b,s,10' --atol 0 --rtol 0
+check 'nothing unverified is left' [ -z "$(find "$dir" -name 'bad*')" ]
+expect 0 '\[ok\]' "$ex/rnn.pt2" "$dir/good.onnx" --verify --data "$ex/rnn.npz" --input 'input:b,s,10'
+check 'a verified model is there' [ -s "$dir/good.onnx" ]
+expect 0 'aten::linear' ops
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

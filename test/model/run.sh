@@ -1,0 +1,50 @@
+#!/bin/sh
+# Converts every model of list.txt, runs it at each recorded size against what PyTorch computed, and
+# reads every archive of data/formats.  usage: run.sh PT2ONNX [OUTDIR]
+pt2onnx=$1
+here=$(cd "$(dirname "$0")" && pwd)
+data=$here/data
+out=${2:-$(mktemp -d)}
+passed=0 failed=0
+mkdir -p "$out"
+
+fail() {
+    echo "FAILED $1"
+    sed 's/^/    /' "$out/log"
+    failed=$((failed + 1))
+}
+
+# Nothing of the machine that saved or converted the model may be in the file.
+private_path() { grep -aqE '/(home|usr|root|tmp|model|work|opt|var)/' "$1"; }
+
+while read -r name args; do
+    case $name in '' | '#'*) continue ;; esac
+    model=$out/$name.onnx
+    rm -f "$model"
+    # shellcheck disable=SC2086
+    if ! "$pt2onnx" "$data/$name.pt2" "$model" --quiet $args > "$out/log" 2>&1; then
+        fail "$name: conversion"
+    elif ! "$pt2onnx" verify "$model" --data "$data/$name.npz" --rtol 1e-5 --atol 1e-5 > "$out/log" 2>&1; then
+        fail "$name: numbers"
+    elif private_path "$model"; then
+        fail "$name: a path in the file"
+    else
+        "$pt2onnx" "$data/$name.pt2" "$model.again" --quiet $args > /dev/null 2>&1
+        if cmp -s "$model" "$model.again"; then
+            passed=$((passed + $(grep -c '^\[ok\]' "$out/log")))
+        else
+            fail "$name: other bytes the second time"
+        fi
+        rm -f "$model.again"
+    fi
+done < "$here/list.txt"
+
+for f in "$data"/formats/*; do
+    if "$pt2onnx" inspect "$f" > "$out/log" 2>&1 && [ -s "$out/log" ]; then
+        passed=$((passed + 1))
+    else
+        fail "inspect $(basename "$f")"
+    fi
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

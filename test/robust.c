@@ -1,0 +1,85 @@
+/* Damaged files: cut at every length, and with every byte changed, through the whole library.  Each must
+ * give an error or a model, never a crash or a hang.  usage: robust FILE... */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pt2onnx.h"
+
+typedef struct Bytes {
+    const uint8_t *p;
+    size_t         n;
+} Bytes;
+
+static int passed, failed;
+
+static int read_bytes(void *user, uint64_t offset, void *buf, size_t n)
+{
+    const Bytes *b = user;
+    memcpy(buf, b->p + offset, n);
+    return 1;
+}
+
+static int count_bytes(void *user, const void *p, size_t n)
+{
+    (void)p;
+    *(size_t *)user += n;
+    return 1;
+}
+
+static void try_bytes(const char *what, size_t at, const uint8_t *p, size_t n)
+{
+    uint8_t *copy = malloc(n + 1);                      /* its own size: overruns are seen */
+    if (!copy)
+        abort();
+    memcpy(copy, p, n);
+    Bytes           b = { copy, n };
+    p2o_reader      r = { .size = sizeof r, .nbytes = n, .read_at = read_bytes, .user = &b };
+    p2o_conversion *c = p2o_new(NULL);
+    size_t          written = 0;
+    p2o_status      s = p2o_read(c, &r);
+    if (s == P2O_OK)
+        s = p2o_convert(c);
+    if (s == P2O_OK)
+        s = p2o_write(c, count_bytes, &written);
+    int silent = s != P2O_OK && p2o_diag_count(c) == 0;
+    if (silent || (s == P2O_OK && !written)) {
+        printf("%s %zu: status %d without a word\n", what, at, s);
+        failed++;
+    } else {
+        passed++;
+    }
+    p2o_free(c);
+    free(copy);
+}
+
+static int damage_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return 0;
+    static uint8_t data[1 << 20];
+    size_t         n = fread(data, 1, sizeof data, f);
+    fclose(f);
+    try_bytes("whole", n, data, n);
+    for (size_t i = 0; i < n; i++)
+        try_bytes("cut at", i, data, i);
+    for (size_t i = 0; i < n; i++) {
+        static const uint8_t masks[] = { 0x01, 0x20, 0xFF };
+        uint8_t              old = data[i];
+        data[i] = old ^ masks[i % sizeof masks];
+        try_bytes("byte", i, data, n);
+        data[i] = old;
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!damage_file(argv[i]))
+            failed++;
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

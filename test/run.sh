@@ -1,0 +1,56 @@
+#!/bin/sh
+# Runs every test and adds up.  usage: run.sh BUILD, a build with the sanitizers.
+#
+# A test is a program that prints "N passed, N failed" last and exits 0 when none failed; exit 77 means
+# that something it needs cannot be had here, which is counted as skipped and said.
+set -u
+build=$1
+top=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$build/scratch
+passed=0 failed=0 skipped=0
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS=suppressions=$top/test/lsan.supp:print_suppressions=0
+rm -rf "$scratch"
+mkdir -p "$scratch"
+
+run() {
+    name=$1
+    shift
+    "$@" > "$scratch/log" 2>&1
+    code=$?
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$scratch/log" | tail -n 1)
+    p=$(echo "$line" | sed -n 's/^\([0-9]*\) passed.*/\1/p')
+    f=$(echo "$line" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
+    if [ $code = 77 ]; then
+        skipped=$((skipped + 1))
+        echo "skipped  $name: $(tail -n 1 "$scratch/log")"
+        return
+    fi
+    [ $code = 0 ] && [ -n "$line" ] || [ "${f:-0}" -gt 0 ] || f=$((${f:-0} + 1))
+    passed=$((passed + ${p:-0}))
+    failed=$((failed + ${f:-0}))
+    if [ "${f:-0}" -gt 0 ]; then
+        echo "FAILED   $name"
+        tail -n 60 "$scratch/log" | sed 's/^/    /'
+    else
+        echo "ok       $name: $p"
+    fi
+}
+
+for t in "$build"/test/test_*; do
+    run "$(basename "$t")" "$t" "$scratch"
+done
+run text "$build/test/text_test" "$top"/test/text/*.txt
+for t in "$build"/test/fuzz_*; do
+    run "$(basename "$t")" "$t" "$top"/examples/*.pt2 "$top"/examples/*.npz
+done
+run robust "$build/test/robust" "$top/examples/linear.pt2" "$top/examples/reshape.pt2"
+run oom "$build/test/oom" "$top/examples/rnn.pt2"
+run includes sh "$top/tools/check_includes"
+run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
+run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
+run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
+run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 2
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

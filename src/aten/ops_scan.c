@@ -29,7 +29,7 @@ static void doubling_step(Lower *lo, int axis, CombineFn *combine, int n, Value 
         out[i] = concat(lo, axis, (Value *[]){ slice_by(lo, x[i], axis, INTS(lo, 0), s), joined[i] }, 2);
 }
 
-static Value *is_below(Lower *lo, Value *a, Value *b) { return squeeze(lo, emit(lo, ONNX_Less, a, b), 0); }
+static Value *goes_on(Lower *lo, Value *a, Value *b) { return squeeze(lo, emit(lo, ONNX_Less, a, b), 0); }
 
 /* state[0 .. n) of one shape, each replaced by its prefixes along `axis`. */
 static void scan_by_doubling(Lower *lo, int axis, CombineFn *combine, int n, Value **state)
@@ -39,7 +39,7 @@ static void scan_by_doubling(Lower *lo, int axis, CombineFn *combine, int n, Val
     if (dim_is(s.at[axis], 0) || dim_is(s.at[axis], 1))
         return;
     Value *size = dim_value(lo, s.at[axis]), *one = INTS(lo, 1);
-    Value *in[3 + MAX_STATE] = { NULL, is_below(lo, one, size), one }, *next[1 + MAX_STATE];
+    Value *in[3 + MAX_STATE] = { NULL, goes_on(lo, one, size), one }, *next[1 + MAX_STATE];
     Graph *body = p2o_graph_new(lo->arena, lo->diags, lo->dims, lo->opset, outer->graph);
     lo->b = p2o_builder_new(body, outer);
     p2o_graph_input(body, NULL, DT_I64, (Shape){ 0, NULL });
@@ -51,7 +51,7 @@ static void scan_by_doubling(Lower *lo, int axis, CombineFn *combine, int n, Val
     }
     doubling_step(lo, axis, combine, n, x, shift, next + 1);
     next[0] = emit(lo, ONNX_Add, shift, shift);
-    p2o_graph_output(body, is_below(lo, next[0], size));
+    p2o_graph_output(body, goes_on(lo, next[0], size));
     for (int i = 0; i <= n; i++)
         p2o_graph_output(body, next[i]);
     lo->b = outer;
@@ -239,7 +239,7 @@ static Value *all_but_last(Lower *lo, Value *x, int axis)
 }
 
 /* Of bools the difference is whether they differ. */
-static Value *difference(Lower *lo, Value *x, int axis)
+static Value *neighbour_difference(Lower *lo, Value *x, int axis)
 {
     return emit(lo, x->dtype == DT_BOOL ? ONNX_Xor : ONNX_Sub, all_but_first(lo, x, axis),
                 all_but_last(lo, x, axis));
@@ -262,7 +262,7 @@ static Value *lower_diff(Lower *lo, const Call *c)
     if (dim_is(out_shape(c, 0).at[axis], 0))
         return full(lo, out_shape(c, 0), t, 0);
     for (int64_t i = 0; i < n; i++)
-        x = difference(lo, x, axis);
+        x = neighbour_difference(lo, x, axis);
     return x;
 }
 
@@ -343,7 +343,7 @@ static Value *strips(Lower *lo, const Call *c, DType t, int *axis)
     }
     Value *x = tensor_as(lo, c, "x", t);
     bool   lies = rank(x) == 1 && rank(y) != 1;
-    Value *widths = difference(lo, x, lies ? 0 : *axis - (rank(y) - rank(x)));
+    Value *widths = neighbour_difference(lo, x, lies ? 0 : *axis - (rank(y) - rank(x)));
     for (int i = *axis + 1; lies && i < rank(y); i++)
         widths = unsqueeze(lo, widths, rank(widths));
     return emit(lo, ONNX_Mul, heights, widths);

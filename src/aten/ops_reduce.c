@@ -685,12 +685,10 @@ static Value *lower_renorm(Lower *lo, const Call *c)
 {
     DType  t = wide_of(out_dtype(c, 0));
     Value *x = tensor_as(lo, c, "self", t), *most = number_arg(lo, c, "maxnorm", t);
+    Axes   a = axes_but(rank(x), axis_arg(c, "dim", rank(x)));
     double p;
-    int    dim;
     if (!find_order(lo, c, &p))
         return NULL;
-    p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
-    Axes   a = axes_but(rank(x), dim);
     Value *norm = vector_norm(lo, x, &a, p);
     Value *scale = emit(lo, ONNX_Div, most, emit(lo, ONNX_Add, norm, num(lo, t, 1e-7)));
     scale = emit(lo, ONNX_Where, emit(lo, ONNX_Greater, norm, most), scale, num(lo, t, 1));

@@ -97,17 +97,10 @@ static void shape_cummax(Infer *in, const Call *c)
     set_out(in, c, 1, DT_I64, x.shape);
 }
 
-static int axis_of(const Call *c, const Value *x)
-{
-    int axis = 0;
-    p2o_wrap_dim(int_arg(c, "dim"), rank(x), true, &axis);
-    return axis;
-}
-
 static Value *lower_cumsum(Lower *lo, const Call *c)
 {
     Value *x = tensor_as(lo, c, "self", out_dtype(c, 0));
-    return rank(x) ? emit(lo, ONNX_CumSum, x, p2o_build_int(lo->b, axis_of(c, x))) : x;
+    return rank(x) ? emit(lo, ONNX_CumSum, x, p2o_build_int(lo->b, axis_arg(c, "dim", rank(x)))) : x;
 }
 
 /* `self` scanned, half types in f32. */
@@ -117,7 +110,7 @@ static Value *scanned(Lower *lo, const Call *c, CombineFn *combine)
     if (rank(x) == 0)
         return x;
     Value *state[] = { cast(lo, x, wide_of(x->dtype)) };
-    scan_by_doubling(lo, axis_of(c, x), combine, 1, state);
+    scan_by_doubling(lo, axis_arg(c, "dim", rank(x)), combine, 1, state);
     return cast(lo, state[0], x->dtype);
 }
 
@@ -160,7 +153,7 @@ static void combine_min(Lower *lo, Value *const *earlier, Value *const *later, V
 static void scan_extreme(Lower *lo, const Call *c, CombineFn *combine, Value **out)
 {
     Value *x = tensor_arg(lo, c, "self");
-    int    axis = axis_of(c, x);
+    int    axis = axis_arg(c, "dim", rank(x));
     out[0] = x;
     out[1] = num(lo, DT_I64, 0);
     if (rank(x) == 0)
@@ -250,7 +243,7 @@ static Value *lower_diff(Lower *lo, const Call *c)
     DType   t = out_dtype(c, 0);
     Value  *x = tensor_as(lo, c, "self", t), *parts[3];
     int64_t n = int_arg(c, "n"), size;
-    int     axis = axis_of(c, x), k = 0;
+    int     axis = axis_arg(c, "dim", rank(x)), k = 0;
     if (n > 0 && has_arg(c, "prepend"))
         parts[k++] = tensor_as(lo, c, "prepend", t);
     parts[k++] = x;
@@ -333,7 +326,7 @@ static void shape_cumulative_trapezoid(Infer *in, const Call *c)
 static Value *strips(Lower *lo, const Call *c, DType t, int *axis)
 {
     Value *y = tensor_as(lo, c, "y", t);
-    *axis = axis_of(c, y);
+    *axis = axis_arg(c, "dim", rank(y));
     Value *heights = emit(lo, ONNX_Add, all_but_last(lo, y, *axis), all_but_first(lo, y, *axis));
     if (p2o_schema_find(c->schema, "dx") >= 0) {
         double dx;

@@ -591,7 +591,7 @@ static Value *power_of(Lower *lo, Value *x, double p)
 }
 
 /* sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and infinity (the extremes of |x|). */
-static Value *vector_norm(Lower *lo, Value *x, const Axes *a, double p)
+static Value *norm_of_order(Lower *lo, Value *x, const Axes *a, double p)
 {
     if (p != 0 && a->n == 0)
         return emit(lo, ONNX_Abs, x);
@@ -619,7 +619,7 @@ static Value *lower_vector_norm(Lower *lo, const Call *c)
     double p;
     Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0)));
     Axes   a = reduction_axes(c, x);
-    return find_order(lo, c, &p) ? cast(lo, vector_norm(lo, x, &a, p), out_dtype(c, 0)) : NULL;
+    return find_order(lo, c, &p) ? cast(lo, norm_of_order(lo, x, &a, p), out_dtype(c, 0)) : NULL;
 }
 
 static Value *lower_powsum(Lower *lo, const Call *c)
@@ -666,7 +666,7 @@ static Value *lower_norm_except_dim(Lower *lo, const Call *c)
     Value  *v = tensor_as(lo, c, "v", wide_of(out_dtype(c, 0)));
     int64_t dim = int_arg(c, "dim");
     Axes    a = dim == -1 ? all_axes(rank(v)) : axes_but(rank(v), (int)dim);
-    return cast(lo, vector_norm(lo, v, &a, (double)int_arg(c, "pow")), out_dtype(c, 0));
+    return cast(lo, norm_of_order(lo, v, &a, (double)int_arg(c, "pow")), out_dtype(c, 0));
 }
 
 static void shape_renorm(Infer *in, const Call *c)
@@ -689,7 +689,7 @@ static Value *lower_renorm(Lower *lo, const Call *c)
     double p;
     if (!find_order(lo, c, &p))
         return NULL;
-    Value *norm = vector_norm(lo, x, &a, p);
+    Value *norm = norm_of_order(lo, x, &a, p);
     Value *scale = emit(lo, ONNX_Div, most, emit(lo, ONNX_Add, norm, num(lo, t, 1e-7)));
     scale = emit(lo, ONNX_Where, emit(lo, ONNX_Greater, norm, most), scale, num(lo, t, 1));
     return cast(lo, emit(lo, ONNX_Mul, x, scale), out_dtype(c, 0));

@@ -327,20 +327,23 @@ Value *expand(Lower *lo, Value *x, Shape to)
     return grows ? emit(lo, ONNX_Expand, x, vector(lo, target, to.rank)) : x;
 }
 
-Value *full(Lower *lo, Shape s, DType t, double v)
+Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 {
     if (s.rank == 0)
-        return num(lo, t, v);
-    const int64_t one = 1;
-    const Tensor *scalar = p2o_tensor_scalar(lo->arena, t, v, 0, true);
-    Tensor       *unit = NEW(lo->arena, Tensor);
+        return p2o_build_const(lo->b, scalar);
+    Tensor  *unit = NEW(lo->arena, Tensor);
+    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
     *unit = *scalar;
     unit->rank = 1;
-    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
-    sizes[0] = sizes[1] = one;
+    sizes[0] = sizes[1] = 1;
     unit->sizes = sizes;
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
+}
+
+Value *full(Lower *lo, Shape s, DType t, double v)
+{
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, t, v, 0, true));
 }
 
 Value *iota(Lower *lo, Dim n)

@@ -52,9 +52,16 @@ void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
     c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
 }
 
-static Dim data_symbol(Infer *in, const char *name)
+static Dim data_symbol(Infer *in, const char *name, int64_t low)
 {
-    Dim sym = p2o_dim_sym(in->dims, name);
+    bool known = p2o_dim_has_sym(in->dims, str_of(name));
+    Dim  sym = p2o_dim_sym(in->dims, name);
+    if (!sym) {
+        rule_fail(in, "'%s' cannot name a size", name);
+        return NULL;
+    }
+    if (!known)
+        p2o_dim_set_range(in->dims, sym, low, NO_UPPER);
     p2o_set_role(in->bind, sym, ROLE_DATA);
     return p2o_resolve(in->bind, sym);
 }
@@ -64,7 +71,7 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, c->outs[i]->name);
+        value = data_symbol(in, p2o_printf(in->arena, "%s.value", c->outs[i]->name), NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -268,7 +275,7 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
     const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)

@@ -28,7 +28,7 @@ bool p2o_infer(Program *p, Bindings *b);
 
 /* Results. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s);
-void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only */
+void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only, of any sign */
 void set_float(Infer *in, const Call *c, int i);
 void set_bool(Infer *in, const Call *c, int i);
 static inline int nouts(const Call *c) { return c->nouts; }

@@ -95,8 +95,10 @@ Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
     int64_t i;
     double  f;
     switch (x->kind) {
-    case ARG_VAR:
-        return var_value(lo, x->var);
+    case ARG_VAR: {
+        Value *v = var_value(lo, x->var);
+        return v && x->var->type.kind != TY_TENSOR ? cast(lo, v, number) : v;
+    }
     case ARG_INT:
         if (p2o_dim_is_int(x->i, &i))
             return p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, number, 0, i, false));
@@ -184,9 +186,12 @@ Value *polynomial(Lower *lo, Value *x, const double *coef, int n)
 
 Value *cast(Lower *lo, Value *x, DType t)
 {
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
     if (x->dtype == t)
         return x;
-    return emit_with(lo, ONNX_Cast, ATTRS(attr_int("to", p2o_dtype_onnx(t))), x);
+    if (p2o_dtype_bytes(t) == 1 && is_float(t))     /* too large is NaN or infinity, as in PyTorch */
+        return emit_with(lo, ONNX_Cast, ATTRS(to, attr_int("saturate", 0)), x);
+    return emit_with(lo, ONNX_Cast, ATTRS(to), x);
 }
 
 Value *transpose(Lower *lo, Value *x, const int64_t *perm)

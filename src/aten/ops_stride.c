@@ -297,7 +297,7 @@ static Value *lower_unfold(Lower *lo, const Call *c)
 static bool strides_fit(Infer *in, const Call *c)
 {
     const Arg *x = p2o_call_arg(c, "self");
-    if (x->kind != ARG_VAR || !x->var->dense) {
+    if (x->kind != ARG_VAR || x->var->dense != YES) {
         rule_unsupported(in, "strides into a tensor that is not known to be laid out row by row");
         return false;
     }

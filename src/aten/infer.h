@@ -3,7 +3,8 @@
  * The one source of truth for sizes.  What the file recorded is checked against it.  Sizes that must
  * be equal are unified; when that binds a symbol the program is gone through again, so that every
  * type is in terms of what is left.  Below the driver: the vocabulary in which rules are written.  A
- * rule that fails says so through it and its results stay poison. */
+ * rule that fails says so through it and its results stay poison.  A rule may also leave out a result
+ * that it cannot give: that is an error only where something uses it. */
 #ifndef P2O_ATEN_INFER_H
 #define P2O_ATEN_INFER_H
 
@@ -19,6 +20,7 @@ struct Infer {
     Bindings   *bind;
     const Call *call;           /* whose rule is running */
     bool        failed;         /* it reported an error */
+    size_t      errors;         /* there were before */
 };
 
 /* Input Vars have their type set.  false after diagnostics. */
@@ -43,6 +45,13 @@ bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out);              
 /* SymInt arguments that have to be plain numbers here. */
 bool const_ints(Infer *in, const Call *c, const char *name, int n, int64_t *out);
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
+
+/* Sizes that are still open: literals of a fixed capture that may follow a dynamic size. */
+bool is_soft(const Infer *in, Dim d);
+bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
+bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
+/* `from` reshaped to `to`, which may hold one -1; the number of elements must agree. */
+bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out);
 
 /* Shapes. */
 static inline Dim dim_at(Shape s, int i) { return s.at[i < 0 ? i + s.rank : i]; }

@@ -140,6 +140,14 @@ const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
     return v;
 }
 
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
+{
+    if (p2o_number_is_const(p2o_call_arg(c, name), f))
+        return true;
+    unsupported(lo, c, "argument '%s' must be a constant", name);
+    return false;
+}
+
 DType compute_dtype(const Call *c)
 {
     Promotion p = { 0 };
@@ -153,6 +161,26 @@ DType compute_dtype(const Call *c)
 
 Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
 Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
+
+Value *plus_num(Lower *lo, Value *x, double f)
+{
+    return f == 0 ? x : emit(lo, ONNX_Add, x, num(lo, x->dtype, f));
+}
+
+Value *times_num(Lower *lo, Value *x, double f)
+{
+    return f == 1 ? x : emit(lo, ONNX_Mul, x, num(lo, x->dtype, f));
+}
+
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n)
+{
+    Value *y = num(lo, x->dtype, coef[0]);
+    for (int i = 1; i < n; i++) {
+        y = i == 1 && coef[0] == 1 ? x : emit(lo, ONNX_Mul, y, x);
+        y = plus_num(lo, y, coef[i]);
+    }
+    return y;
+}
 
 Value *cast(Lower *lo, Value *x, DType t)
 {
@@ -220,6 +248,29 @@ Value *select_axis(Lower *lo, Value *x, int axis, Dim index)
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, dim_scalar(lo, index));
 }
 
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with)
+{
+    Dim  all[2 * MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < 2 * rank(x); i++)
+        all[i] = p2o_dim_int(lo->dims, 0);
+    for (int i = 0; i < n; i++) {
+        all[first + i] = pads[i];
+        all[rank(x) + first + i] = pads[n + i];
+        any |= !dim_is(pads[i], 0) || !dim_is(pads[n + i], 0);
+    }
+    if (!any)
+        return x;
+    return emit(lo, ONNX_Pad, x, shape_value(lo, (Shape){ 2 * rank(x), all }),
+                with != 0 ? num(lo, x->dtype, with) : NULL);
+}
+
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation)
+{
+    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1), range_of(lo, kernel, dilation));
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
+}
+
 /* axes became an input of ReduceSum in opset 13 and of the others in 18. */
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
 {
@@ -229,6 +280,67 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)n + 1);
     memcpy(kept, axes, (size_t)n * sizeof *kept);
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
+}
+
+/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of
+ * bools, which it refuses; the least and greatest uint8 are the right answers then. */
+static Value *reduce_bool(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    bool as_bool = lo->opset >= 20;
+    for (int i = 0; i < n; i++)
+        as_bool &= never_zero(lo, size_at(x, (int)axes[i]));
+    if (as_bool)
+        return reduce(lo, op, x, axes, n, keepdims);
+    return cast(lo, reduce(lo, op, cast(lo, x, DT_U8), axes, n, keepdims), DT_BOOL);
+}
+
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMax, x, axes, n, keepdims);
+}
+
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMin, x, axes, n, keepdims);
+}
+
+Value *flat(Lower *lo, Value *x)
+{
+    Dim n = shape_nelem(lo->dims, x->shape);
+    return reshape(lo, x, (Shape){ 1, &n });
+}
+
+/* ONNX Runtime reduces no 16-bit floats; of bools, max is or (add) and min is and (mul). */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction)
+{
+    DType t = x->dtype;
+    bool  reduces = !same(reduction, "none");
+    Attr  attrs[2];
+    int   n = 0;
+    if (reduces && (t == DT_F16 || t == DT_BF16))
+        return cast(lo, scatter_with(lo, op, axis, cast(lo, x, DT_F32), index, cast(lo, updates, DT_F32),
+                                     reduction), t);
+    if (t == DT_BOOL && same(reduction, "max"))
+        reduction = "add";
+    if (t == DT_BOOL && same(reduction, "min"))
+        reduction = "mul";
+    if (op == ONNX_ScatterElements)
+        attrs[n++] = attr_int("axis", axis);
+    if (reduces)
+        attrs[n++] = attr_str("reduction", reduction);
+    return p2o_build(lo->b, op, n, attrs, INPUTS(x, index, updates));
+}
+
+Shape joint_shape(Lower *lo, Shape a, Shape b)
+{
+    Shape longer = a.rank >= b.rank ? a : b, other = a.rank >= b.rank ? b : a;
+    int   lead = longer.rank - other.rank;
+    Dim  *at = p2o_shape_copy(lo->arena, longer, 0);
+    for (int i = 0; i < other.rank; i++)
+        if (dim_is(at[lead + i], 1))
+            at[lead + i] = other.at[i];
+    return (Shape){ longer.rank, at };
 }
 
 /* Rows that name one ONNX operator: tensor arguments in order, all in the type it computes in. */

@@ -263,12 +263,8 @@ static Dim window_count(Dims *t, Dim size, const Window *w)
 /* [size, count]: which element each window has at each place. */
 static Value *window_index(Lower *lo, const Window *w, Dim count)
 {
-    Value *inside = iota(lo, p2o_dim_int(lo->dims, w->size)), *starts = iota(lo, count);
-    if (w->dilation != 1)
-        inside = emit(lo, ONNX_Mul, inside, p2o_build_int(lo->b, w->dilation));
-    if (w->stride != 1)
-        starts = emit(lo, ONNX_Mul, starts, p2o_build_int(lo->b, w->stride));
-    return emit(lo, ONNX_Add, unsqueeze(lo, inside, 1), starts);
+    Value *inside = range_of(lo, p2o_dim_int(lo->dims, w->size), w->dilation);
+    return emit(lo, ONNX_Add, unsqueeze(lo, inside, 1), range_of(lo, count, w->stride));
 }
 
 /* [n, c, h, w] -> [n, c * kh * kw, windows]; n may be missing. */
@@ -295,16 +291,17 @@ static Value *lower_im2col(Lower *lo, const Call *c)
     Value *x = tensor_arg(lo, c, "self");
     Window h = window_at(lo, c, 0), w = window_at(lo, c, 1);
     int    n = rank(x);
-    Dim    rows = window_count(lo->dims, size_at(x, -2), &h), cols = window_count(lo->dims, size_at(x, -1), &w);
-    if (h.padding || w.padding) {
-        int64_t pads[8] = { 0 };
-        pads[n - 2] = pads[2 * n - 2] = h.padding;
-        pads[n - 1] = pads[2 * n - 1] = w.padding;
-        x = emit(lo, ONNX_Pad, x, ints_const(lo, pads, 2 * (size_t)n));
-    }
-    x = emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", n - 1)), x, window_index(lo, &w, cols));
-    x = emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", n - 2)), x, window_index(lo, &h, rows));
-    return reshape(lo, swap_dims(lo, x, n - 1, n), out_shape(c, 0));    /* kh, rows, kw, cols */
+    Dims  *t = lo->dims;
+    Dim    rows = window_count(t, size_at(x, -2), &h), cols = window_count(t, size_at(x, -1), &w);
+    x = pad_axes(lo, x, n - 2, 2, (Dim[]){ p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding),
+                                          p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding) }, 0);
+    x = windows(lo, x, n - 1, cols, p2o_dim_int(t, w.size), w.stride, w.dilation);
+    x = windows(lo, x, n - 2, rows, p2o_dim_int(t, h.size), h.stride, h.dilation);
+    static const int64_t order[] = { 1, 3, 0, 2 };          /* of rows, kh, cols, kw */
+    int64_t perm[6];
+    for (int i = 0; i < n + 2; i++)
+        perm[i] = i < n - 2 ? i : n - 2 + order[i - (n - 2)];
+    return reshape(lo, transpose(lo, x, perm), out_shape(c, 0));
 }
 
 static void shape_col2im(Infer *in, const Call *c)
@@ -348,10 +345,10 @@ static Value *add_windows(Lower *lo, const Call *c, Value *x, Window h, Window w
     flat_windows[n - 2] = p2o_dim_mul(t, p2o_dim_int(t, h.size * w.size), size_at(x, -1));
     image[n - 2] = high;
     image[n - 1] = wide;
-    Shape  windows = { n - 1, flat_windows };
-    Value *index = expand(lo, reshape(lo, at, (Shape){ 1, &flat_windows[n - 2] }), windows);
-    Value *y = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", n - 2), attr_str("reduction", "add")),
-                         full(lo, (Shape){ n - 1, flat_image }, x->dtype, 0), index, reshape(lo, x, windows));
+    Shape  all = { n - 1, flat_windows };
+    Value *index = expand(lo, reshape(lo, at, (Shape){ 1, &flat_windows[n - 2] }), all);
+    Value *y = scatter_with(lo, ONNX_ScatterElements, n - 2, full(lo, (Shape){ n - 1, flat_image }, x->dtype, 0),
+                            index, reshape(lo, x, all), "add");
     y = reshape(lo, y, (Shape){ n, image });
     if (!h.padding && !w.padding)
         return y;

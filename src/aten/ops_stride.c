@@ -102,12 +102,7 @@ static Value *on_diagonal(Lower *lo, Value *v, Dim rows, Dim cols, int64_t offse
     int   n = rank(v);
     Dim   front = p2o_dim_min(t, p2o_dim_int(t, rows_before(offset)), rows);
     Dim   back = p2o_dim_sub(t, p2o_dim_sub(t, rows, front), size_at(v, -1));
-    if (!dim_is(front, 0) || !dim_is(back, 0)) {
-        Dim *pads = NEW_N(lo->arena, Dim, 2 * (size_t)n);
-        for (int i = 0; i < 2 * n; i++)
-            pads[i] = i == n - 1 ? front : i == 2 * n - 1 ? back : p2o_dim_int(t, 0);
-        v = emit(lo, ONNX_Pad, v, shape_value(lo, (Shape){ 2 * n, pads }), num(lo, v->dtype, 0));
-    }
+    v = pad_axes(lo, v, n - 1, 1, (Dim[]){ front, back }, 0);
     return emit(lo, ONNX_Where, diagonal_mask(lo, rows, cols, offset), unsqueeze(lo, v, n), other);
 }
 
@@ -172,15 +167,6 @@ static void shape_diagflat(Infer *in, const Call *c)
     Dim  n = embedded_size(in, shape_nelem(in->dims, x.shape), int_arg(c, "offset"));
     set_out(in, c, 0, x.dtype, (Shape){ 2, (Dim[]){ n, n } });
 }
-
-static Shape flat_shape(Lower *lo, Shape s)
-{
-    Dim *one = NEW(lo->arena, Dim);
-    *one = shape_nelem(lo->dims, s);
-    return (Shape){ 1, one };
-}
-
-static Value *flat(Lower *lo, Value *x) { return reshape(lo, x, flat_shape(lo, x->shape)); }
 
 static Value *lower_diagflat(Lower *lo, const Call *c)
 {
@@ -284,11 +270,7 @@ static Value *lower_unfold(Lower *lo, const Call *c)
     if (rank(x) == 0)
         return size ? unsqueeze(lo, x, 0) : full(lo, out_shape(c, 0), x->dtype, 0);
     p2o_wrap_dim(int_arg(c, "dimension"), rank(x), false, &dim);
-    Value *starts = iota(lo, out_shape(c, 0).at[dim]);
-    if (step != 1)
-        starts = emit(lo, ONNX_Mul, starts, p2o_build_int(lo->b, step));
-    Value *index = emit(lo, ONNX_Add, unsqueeze(lo, starts, 1), iota(lo, p2o_dim_int(lo->dims, size)));
-    Value *y = emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", dim)), x, index);
+    Value *y = windows(lo, x, dim, out_shape(c, 0).at[dim], p2o_dim_int(lo->dims, size), step, 1);
     return move_dim(lo, y, dim + 1, rank(y) - 1);
 }
 

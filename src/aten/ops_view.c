@@ -4,40 +4,12 @@
  * before, in functional.c. */
 #include "aten/lower.h"
 
-/* The target may hold one -1, found by exact division; the number of elements must agree. */
 static void reshape_to(Infer *in, const Call *c, const char *name)
 {
     Type  x = type_arg(c, "self");
-    Shape to = shape_list(in, c, name);
-    Dim  *at = p2o_shape_copy(in->arena, to, 0);
-    Dim   total = shape_nelem(in->dims, x.shape), known = int_dim(in, 1);
-    int   hole = -1;
-
-    for (int i = 0; i < to.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v < 0) {
-            if (v != -1 || hole >= 0) {
-                rule_fail(in, "size %lld at %d", (long long)v, i);
-                return;
-            }
-            hole = i;
-        } else {
-            known = p2o_dim_mul(in->dims, known, at[i]);
-        }
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, total, known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, total, known);
-        if (!at[hole]) {
-            rule_fail(in, "cannot find the size at %d: %s elements into [%s]", hole,
-                      p2o_dim_text(in->dims, total), p2o_shape_text(in->dims, to));
-            return;
-        }
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (must_equal(in, c, total, known, "number of elements"))
-        set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_list(in, c, name), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_view(Infer *in, const Call *c) { reshape_to(in, c, "size"); }
@@ -52,10 +24,10 @@ static Value *lower_same(Lower *lo, const Call *c) { return tensor_arg(lo, c, "s
 
 static void shape_reshape_as(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "self"), like = type_arg(c, "other");
-    if (must_equal(in, c, shape_nelem(in->dims, x.shape), shape_nelem(in->dims, like.shape),
-                   "number of elements"))
-        set_out(in, c, 0, x.dtype, like.shape);
+    Type  x = type_arg(c, "self");
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_arg(c, "other"), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_flatten(Infer *in, const Call *c)
@@ -87,27 +59,12 @@ static void shape_ravel(Infer *in, const Call *c)
 static void shape_unflatten(Infer *in, const Call *c)
 {
     Type  x = type_arg(c, "self");
-    Shape sizes = shape_list(in, c, "sizes");
-    Dim  *at = p2o_shape_copy(in->arena, sizes, 0), known = int_dim(in, 1);
-    int   dim, hole = -1;
-    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
+    Shape sizes;
+    int   dim;
+    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
+        !reshaped(in, c, slice_shape(x.shape, dim, dim + 1), shape_list(in, c, "sizes"), &sizes))
         return;
-    for (int i = 0; i < sizes.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v == -1 && hole < 0)
-            hole = i;
-        else
-            known = p2o_dim_mul(in->dims, known, at[i]);
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, x.shape.at[dim], known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, x.shape.at[dim], known);
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (!must_equal(in, c, x.shape.at[dim], known, "sizes to unflatten into"))
-        return;
-    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), (Shape){ sizes.rank, at });
+    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), sizes);
     set_out(in, c, 0, x.dtype, concat_shapes(in, head, slice_shape(x.shape, dim + 1, x.shape.rank)));
 }
 
@@ -383,6 +340,14 @@ static void shape_squeeze(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, without_units(in, x.shape, which));
 }
 
+/* An open bound lay inside at capture; it is asked again when it is settled. */
+static bool is_open_inside(Infer *in, Dim i, Dim size)
+{
+    int64_t v, most;
+    return is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) && p2o_hint_at(in->bind, size, 0, &most) &&
+           v <= most;
+}
+
 static void shape_slice(Infer *in, const Call *c)
 {
     Type    x = type_arg(c, "self");
@@ -396,11 +361,15 @@ static void shape_slice(Infer *in, const Call *c)
         rule_fail(in, "step %lld", (long long)step);
         return;
     }
-    if (!p2o_slice_range(in->dims, start, end, x.shape.at[dim], &from, &to)) {
+    Dim  size = x.shape.at[dim];
+    bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
+    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, &from, &to)) {
         rule_unsupported(in, "start or end whose sign is not known: %s:%s", p2o_dim_text(in->dims, start),
                          p2o_dim_text(in->dims, end));
         return;
     }
+    from = open_start ? start : from;
+    to = open_end ? end : to;
     Dim len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, len));
 }

@@ -8,6 +8,15 @@ Dim *p2o_shape_copy(Arena *a, Shape s, int extra)
     return d;
 }
 
+Shape p2o_shape_insert(Arena *a, Shape s, int i, Dim d)
+{
+    Dim *at = p2o_shape_copy(a, s, 1);
+    for (int k = s.rank; k > i; k--)
+        at[k] = at[k - 1];
+    at[i] = d;
+    return (Shape){ s.rank + 1, at };
+}
+
 bool p2o_shape_same(Shape a, Shape b)
 {
     if (a.rank != b.rank)

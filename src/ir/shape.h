@@ -16,6 +16,7 @@ static inline bool dim_is(Dim d, int64_t n) { int64_t v; return p2o_dim_is_int(d
 
 /* A mutable copy, with room for `extra` more dims. */
 Dim  *p2o_shape_copy(Arena *a, Shape s, int extra);
+Shape p2o_shape_insert(Arena *a, Shape s, int i, Dim d);          /* a copy with d put in at i */
 bool  p2o_shape_same(Shape a, Shape b);                 /* same rank and same Dims */
 Dim   p2o_shape_product(Dims *t, Shape s, int from, int to);    /* of dims [from, to) */
 static inline Dim shape_nelem(Dims *t, Shape s) { return p2o_shape_product(t, s, 0, s.rank); }

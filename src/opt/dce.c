@@ -2,7 +2,7 @@
  * stay: they are the user's. */
 #include "opt/opt.h"
 
-static bool is_needed(const Node *n)
+bool p2o_opt_is_needed(const Node *n)
 {
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && (n->out[i]->uses.n || p2o_value_is_output(n->out[i])))
@@ -17,7 +17,7 @@ void p2o_opt_dce(Graph *g)
         for (int i = 0; i < n->nattr; i++)
             if (n->attrs[i].kind == ATTR_GRAPH)
                 p2o_opt_dce(n->attrs[i].graph);
-        if (!is_needed(n))
+        if (!p2o_opt_is_needed(n))
             p2o_node_remove(n);
     }
     size_t kept = 0;

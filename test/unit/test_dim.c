@@ -415,6 +415,7 @@ static void test_ranges(void)
     CHECK(ranges("s % c", 0, 19));
     CHECK(ranges("c % s", 0, 20));
     CHECK(ranges("b*p - b", 0, NO_UPPER));
+    CHECK(ranges("b*p - b + 3", 3, NO_UPPER));
     CHECK(ranges("s - s % 8", 0, NO_UPPER));
     CHECK(ranges("s - s//2", 0, NO_UPPER));
     CHECK(ranges("9223372036854775807*s", 0, NO_UPPER));

@@ -340,6 +340,7 @@ Value *filled(Lower *lo, Shape s, const Tensor *scalar)
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
 }
+<<<<<<< HEAD
 
 Value *full(Lower *lo, Shape s, DType t, double v)
 {
@@ -350,3 +351,5 @@ Value *iota(Lower *lo, Dim n)
 {
     return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
 }
+=======
+>>>>>>> fam-view

@@ -118,6 +118,7 @@ Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
 Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
 Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
+static inline Value *iota(Lower *lo, Dim n) { return range_of(lo, n, 1); }
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);

@@ -52,9 +52,16 @@ void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
     c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
 }
 
-static Dim data_symbol(Infer *in, const char *name)
+static Dim data_symbol(Infer *in, const char *name, int64_t low)
 {
-    Dim sym = p2o_dim_sym(in->dims, name);
+    bool known = p2o_dim_has_sym(in->dims, str_of(name));
+    Dim  sym = p2o_dim_sym(in->dims, name);
+    if (!sym) {
+        rule_fail(in, "'%s' cannot name a size", name);
+        return NULL;
+    }
+    if (!known)
+        p2o_dim_set_range(in->dims, sym, low, NO_UPPER);
     p2o_set_role(in->bind, sym, ROLE_DATA);
     return p2o_resolve(in->bind, sym);
 }
@@ -64,7 +71,7 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, c->outs[i]->name);
+        value = data_symbol(in, p2o_printf(in->arena, "%s.value", c->outs[i]->name), NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -133,11 +140,14 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
         return true;
     case UNIFY_ASSUMED:
+        if (has_open(in, a) || has_open(in, b))
+            return true;                    /* asked again once everything is settled */
         p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);
         return true;
@@ -165,6 +175,9 @@ bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out) { return wrap_
 
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
 {
+    d = p2o_resolve(in->bind, d);
+    if (harden(in, d))
+        d = p2o_resolve(in->bind, d);
     if (p2o_dim_is_int(d, out))
         return true;
     rule_unsupported(in, "%s must be a number, not %s", what, p2o_dim_text(in->dims, d));
@@ -204,14 +217,7 @@ Shape without_dim(Infer *in, Shape s, int i)
     return (Shape){ s.rank - 1, at };
 }
 
-Shape insert_dim(Infer *in, Shape s, int i, Dim d)
-{
-    Dim *at = p2o_shape_copy(in->arena, s, 1);
-    for (int k = s.rank; k > i; k--)
-        at[k] = at[k - 1];
-    at[i] = d;
-    return (Shape){ s.rank + 1, at };
-}
+Shape insert_dim(Infer *in, Shape s, int i, Dim d) { return p2o_shape_insert(in->arena, s, i, d); }
 
 Shape concat_shapes(Infer *in, Shape a, Shape b)
 {
@@ -232,6 +238,21 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
+/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
+ * every capture. */
+static bool is_open_one(Infer *in, Dim d)
+{
+    int64_t v;
+    d = p2o_resolve(in->bind, d);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    harden(in, d);
+    return true;
+}
+
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 {
     if (a.rank < b.rank) {
@@ -243,9 +264,9 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
     int  lead = a.rank - b.rank;
     for (int i = 0; i < b.rank; i++) {
         Dim x = a.at[lead + i], y = b.at[i];
-        if (dim_is(x, 1))
+        if (is_open_one(in, x))
             at[lead + i] = y;
-        else if (!dim_is(y, 1))
+        else if (!is_open_one(in, y))
             must_equal(in, c, x, y, "sizes to broadcast");
     }
     return (Shape){ a.rank, at };
@@ -254,7 +275,7 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
     const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)
@@ -393,13 +414,13 @@ static bool kinds_match(Infer *in, const Call *c)
     return true;
 }
 
-static bool sizes_agree(Infer *in, Dim rule, Dim file)
+static bool sizes_agree(Infer *in, Dim rule, Dim file, int capture)
 {
     int64_t x, y;
     file = p2o_resolve(in->bind, file);
     if (!file || rule == file)
         return true;
-    if (p2o_dim_hint(in->dims, rule, &x) && p2o_dim_hint(in->dims, file, &y))
+    if (p2o_hint_at(in->bind, rule, capture, &x) && p2o_hint_at(in->bind, file, capture, &y))
         return x == y;
     Dim sym, to;                            /* a data-dependent size takes the file's name for it */
     if (p2o_dim_is_sym(rule) && p2o_role(in->bind, rule) == ROLE_DATA)
@@ -416,24 +437,22 @@ static const char *type_text(Infer *in, Type t)
                                : "a number";
 }
 
-static void check_recorded(Infer *in, Var *v)
+static bool types_match(Infer *in, Type rule, Type file, int capture)
 {
-    Type rule = v->type, file = v->recorded;
-    bool ok = rule.kind == file.kind;
     if (rule.kind == TY_NONE || file.kind == TY_NONE)
-        return;
-    if (ok && rule.kind == TY_INT)
-        ok = sizes_agree(in, rule.value, file.value);
-    if (ok && rule.kind == TY_TENSOR) {
-        ok = rule.dtype == file.dtype && rule.shape.rank == file.shape.rank;
-        for (int i = 0; ok && i < rule.shape.rank; i++)
-            ok = sizes_agree(in, rule.shape.at[i], file.shape.at[i]);
-    }
-    if (ok)
-        return;
-    rule_fail(in, "result '%s' is %s by its arguments, but the file recorded %s", v->name,
-              type_text(in, rule), type_text(in, file));
-    v->type = (Type){ 0 };
+        return true;
+    if (rule.kind != file.kind)
+        return false;
+    if (rule.kind == TY_INT)
+        return sizes_agree(in, rule.value, file.value, capture);
+    if (rule.kind != TY_TENSOR)
+        return true;
+    if (rule.dtype != file.dtype || rule.shape.rank != file.shape.rank)
+        return false;
+    for (int i = 0; i < rule.shape.rank; i++)
+        if (!sizes_agree(in, rule.shape.at[i], file.shape.at[i], capture))
+            return false;
+    return true;
 }
 
 /* Without an error so far, a rule left the result out: only its use is one. */
@@ -461,8 +480,34 @@ static void outputs_have_types(Infer *in)
     }
 }
 
-static void infer_call(Infer *in, const Call *c)
+/* The proof that a type is right: at each capture's sizes it is what that capture recorded. */
+static void check_recorded(Infer *in, Var *v)
 {
+    for (int k = 0; k < p2o_ncapture(in->bind); k++) {
+        Type file = k == 0 ? v->recorded : v->also ? v->also[k - 1] : (Type){ 0 };
+        if (types_match(in, v->type, file, k))
+            continue;
+        const char *which = k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file";
+        rule_fail(in, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
+                  type_text(in, v->type), which, type_text(in, file));
+        v->type = (Type){ 0 };
+        return;
+    }
+}
+
+/* Arguments are kept in terms of what is left, for rules and lowerings alike. */
+static void resolve_arg(Infer *in, Arg *x)
+{
+    if (x->kind == ARG_INT)
+        x->i = p2o_resolve(in->bind, x->i);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        resolve_arg(in, &x->items[i]);
+}
+
+static void infer_call(Infer *in, Call *c)
+{
+    for (int i = 0; i < c->nargs && p2o_bindings_count(in->bind); i++)
+        resolve_arg(in, &c->args[i]);
     for (int i = 0; i < c->nouts; i++)
         if (c->outs[i])
             c->outs[i]->type = (Type){ 0 };

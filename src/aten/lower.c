@@ -95,8 +95,10 @@ Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
     int64_t i;
     double  f;
     switch (x->kind) {
-    case ARG_VAR:
-        return var_value(lo, x->var);
+    case ARG_VAR: {
+        Value *v = var_value(lo, x->var);
+        return v && x->var->type.kind != TY_TENSOR ? cast(lo, v, number) : v;
+    }
     case ARG_INT:
         if (p2o_dim_is_int(x->i, &i))
             return p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, number, 0, i, false));
@@ -140,6 +142,14 @@ const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
     return v;
 }
 
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
+{
+    if (p2o_number_is_const(p2o_call_arg(c, name), f))
+        return true;
+    unsupported(lo, c, "argument '%s' must be a constant", name);
+    return false;
+}
+
 DType compute_dtype(const Call *c)
 {
     Promotion p = { 0 };
@@ -154,11 +164,34 @@ DType compute_dtype(const Call *c)
 Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
 Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
 
+Value *plus_num(Lower *lo, Value *x, double f)
+{
+    return f == 0 ? x : emit(lo, ONNX_Add, x, num(lo, x->dtype, f));
+}
+
+Value *times_num(Lower *lo, Value *x, double f)
+{
+    return f == 1 ? x : emit(lo, ONNX_Mul, x, num(lo, x->dtype, f));
+}
+
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n)
+{
+    Value *y = num(lo, x->dtype, coef[0]);
+    for (int i = 1; i < n; i++) {
+        y = i == 1 && coef[0] == 1 ? x : emit(lo, ONNX_Mul, y, x);
+        y = plus_num(lo, y, coef[i]);
+    }
+    return y;
+}
+
 Value *cast(Lower *lo, Value *x, DType t)
 {
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
     if (x->dtype == t)
         return x;
-    return emit_with(lo, ONNX_Cast, ATTRS(attr_int("to", p2o_dtype_onnx(t))), x);
+    if (p2o_dtype_bytes(t) == 1 && is_float(t))     /* too large is NaN or infinity, as in PyTorch */
+        return emit_with(lo, ONNX_Cast, ATTRS(to, attr_int("saturate", 0)), x);
+    return emit_with(lo, ONNX_Cast, ATTRS(to), x);
 }
 
 Value *transpose(Lower *lo, Value *x, const int64_t *perm)
@@ -184,6 +217,17 @@ Value *swap_dims(Lower *lo, Value *x, int i, int j)
 }
 
 Value *swap_last_two(Lower *lo, Value *x) { return swap_dims(lo, x, rank(x) - 1, rank(x) - 2); }
+
+Value *move_dim(Lower *lo, Value *x, int from, int to)
+{
+    int64_t perm[MAX_RANK];
+    for (int i = 0, k = 0; i < rank(x); i++) {
+        k += k == from;
+        perm[i] = i == to ? from : k++;
+    }
+    return transpose(lo, x, perm);
+}
+
 Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
 Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
 
@@ -209,6 +253,29 @@ Value *select_axis(Lower *lo, Value *x, int axis, Dim index)
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, dim_scalar(lo, index));
 }
 
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with)
+{
+    Dim  all[2 * MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < 2 * rank(x); i++)
+        all[i] = p2o_dim_int(lo->dims, 0);
+    for (int i = 0; i < n; i++) {
+        all[first + i] = pads[i];
+        all[rank(x) + first + i] = pads[n + i];
+        any |= !dim_is(pads[i], 0) || !dim_is(pads[n + i], 0);
+    }
+    if (!any)
+        return x;
+    return emit(lo, ONNX_Pad, x, shape_value(lo, (Shape){ 2 * rank(x), all }),
+                with != 0 ? num(lo, x->dtype, with) : NULL);
+}
+
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation)
+{
+    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1), range_of(lo, kernel, dilation));
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
+}
+
 /* axes became an input of ReduceSum in opset 13 and of the others in 18. */
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
 {
@@ -218,6 +285,28 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)n + 1);
     memcpy(kept, axes, (size_t)n * sizeof *kept);
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
+}
+
+/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of
+ * bools, which it refuses; the least and greatest uint8 are the right answers then. */
+static Value *reduce_bool(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    bool as_bool = lo->opset >= 20;
+    for (int i = 0; i < n; i++)
+        as_bool &= never_zero(lo, size_at(x, (int)axes[i]));
+    if (as_bool)
+        return reduce(lo, op, x, axes, n, keepdims);
+    return cast(lo, reduce(lo, op, cast(lo, x, DT_U8), axes, n, keepdims), DT_BOOL);
+}
+
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMax, x, axes, n, keepdims);
+}
+
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMin, x, axes, n, keepdims);
 }
 
 Value *flat(Lower *lo, Value *x)

@@ -54,6 +54,8 @@ Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t);  /* cast;
 Value *tensor_item(Lower *lo, const Call *c, const char *name, int i);
 Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 0 */
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
+/* A number that ends up in an attribute; false after a refusal when it is known at run time only. */
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f);
 static inline Shape out_shape(const Call *c, int i) { return c->outs[i]->type.shape; }
 static inline DType out_dtype(const Call *c, int i) { return c->outs[i]->type.dtype; }
 /* torch.result_type of all tensor arguments; as a float when the result is one. */
@@ -63,6 +65,16 @@ DType compute_dtype(const Call *c);
 Value *ints_const(Lower *lo, const int64_t *v, size_t n);
 #define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
 Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
+
+/* Arithmetic in x's type; a number that changes nothing is left out. */
+Value *plus_num(Lower *lo, Value *x, double f);
+Value *times_num(Lower *lo, Value *x, double f);
+/* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
+#define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
+/* What PyTorch computes the half types in. */
+static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 
 /* Pieces of weights as one initializer, named after the first of them.  Nothing is copied: they are
  * joined as they are written. */
@@ -79,12 +91,17 @@ Value *cast(Lower *lo, Value *x, DType t);
 Value *transpose(Lower *lo, Value *x, const int64_t *perm);
 Value *swap_dims(Lower *lo, Value *x, int i, int j);
 Value *swap_last_two(Lower *lo, Value *x);
+Value *move_dim(Lower *lo, Value *x, int from, int to);         /* the others keep their order */
 Value *unsqueeze(Lower *lo, Value *x, int axis);
 Value *squeeze(Lower *lo, Value *x, int axis);
 Value *concat(Lower *lo, int axis, Value *const *v, int n);
 /* [start, end) with a positive step along one axis; NULL end: to the last. */
 Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
+/* Constants put before and after n axes from `first` on: pads has n begins, then n ends. */
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with);
+/* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
 Value *flat(Lower *lo, Value *x);                               /* rank 1 */
 /* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
@@ -92,14 +109,22 @@ Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Valu
                     const char *reduction);
 /* What two shapes broadcast to, as their types are settled. */
 Shape  joint_shape(Lower *lo, Shape a, Shape b);
+/* Of bools; nothing gives false and true. */
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 
 /* Sizes at run time (dims.c). */
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
+Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
+Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
+Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
+Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
+bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */
 

@@ -18,6 +18,7 @@ typedef struct AtenOp {
     OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
+    const char  *counts;     /* a Scalar argument that counts elements: a size like any SymInt */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
 } AtenOp;
@@ -30,5 +31,9 @@ const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Te
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
 /* Parsed on first use. */
 const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
+
+/* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is no such
+ * row (quietly) or the arguments do not fit (after a diagnostic). */
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc);
 
 #endif

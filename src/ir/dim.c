@@ -27,7 +27,7 @@ static Mono *new_mono(Dims *t, int natom, const Dim *atom, const int *power)
     return m;
 }
 
-static void remember(Dims *t, Map *m, Str key, void *value)
+static void remember_key(Dims *t, Map *m, Str key, void *value)
 {
     map_put(m, (Str){ p2o_str_dup(t->arena, key), key.n }, value);
 }
@@ -49,7 +49,7 @@ const Mono *p2o_mono_intern(Dims *t, int natom, const Dim *atom, const int *powe
     Mono *m = p2o_map_get(&t->monos, bytes);
     if (!m) {
         m = new_mono(t, natom, atom, power);
-        remember(t, &t->monos, bytes, m);
+        remember_key(t, &t->monos, bytes, m);
     }
     return m;
 }
@@ -107,7 +107,7 @@ Dim p2o_dim_int(Dims *t, int64_t v)
     d->value = v;
     d->range = (Range){ v, v };
     set_parts(t, d, v != 0, &(Part){ v, t->one });
-    remember(t, &t->ints, bytes, d);
+    remember_key(t, &t->ints, bytes, d);
     return d;
 }
 
@@ -163,7 +163,7 @@ Dim p2o_dim_fresh(Dims *t, const char *stem)
     uint64_t *used = p2o_map_get(&t->stems, base);
     if (!used) {
         used = NEW(t->arena, uint64_t);
-        remember(t, &t->stems, base, used);
+        remember_key(t, &t->stems, base, used);
     }
     Str name;
     do {
@@ -215,7 +215,7 @@ Dim p2o_dim_opaque(Dims *t, DimKind kind, Dim a, Dim b)
     mark_used(a);
     mark_used(b);
     p2o_dim_find_range(t, d);
-    remember(t, &t->opaques, bytes, d);
+    remember_key(t, &t->opaques, bytes, d);
     return d;
 }
 
@@ -253,7 +253,7 @@ static Dim intern_sum(Dims *t, const Poly *p)
     Dim d = p2o_map_get(&t->sums, bytes);
     if (!d) {
         d = new_sum(t, p, depth, weight);
-        remember(t, &t->sums, bytes, thaw(d));
+        remember_key(t, &t->sums, bytes, thaw(d));
     }
     return d;
 }

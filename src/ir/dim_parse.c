@@ -24,28 +24,28 @@ typedef struct Quot {
     bool is_float;              /* exact, yet a float in the program: no size until rounded */
 } Quot;
 
-typedef struct Parser {
+typedef struct DimParser {
     Dims       *t;
     Str         text;
     size_t      at;
     int         depth;
     uint64_t    work_end;       /* of the table's count: past it nothing is representable */
     const char *error;
-} Parser;
+} DimParser;
 
 static const Quot no_quot = { NULL, NULL, false };
 
-static Quot quot_of(Parser *p, Dim d)
+static Quot quot_of(DimParser *p, Dim d)
 {
     if (!d || p->t->work > p->work_end)
         return no_quot;
     return (Quot){ d, p2o_dim_int(p->t, 1), false };
 }
 
-static Quot quot_of_int(Parser *p, int64_t v) { return quot_of(p, p2o_dim_int(p->t, v)); }
+static Quot quot_of_int(DimParser *p, int64_t v) { return quot_of(p, p2o_dim_int(p->t, v)); }
 
 /* Lowest terms, as far as exact division sees them. */
-static Quot quot_over(Parser *p, Dim num, Dim den, bool is_float)
+static Quot quot_over(DimParser *p, Dim num, Dim den, bool is_float)
 {
     if (!num || !den || den->nterm == 0)
         return no_quot;
@@ -53,7 +53,7 @@ static Quot quot_over(Parser *p, Dim num, Dim den, bool is_float)
     return whole ? (Quot){ whole, one, is_float } : (Quot){ num, den, is_float };
 }
 
-static Quot quot_add(Parser *p, Quot a, Quot b)
+static Quot quot_add(DimParser *p, Quot a, Quot b)
 {
     bool is_float = a.is_float || b.is_float;
     if (!a.num || !b.num)
@@ -64,7 +64,7 @@ static Quot quot_add(Parser *p, Quot a, Quot b)
     return quot_over(p, num, p2o_dim_mul(p->t, a.den, b.den), is_float);
 }
 
-static Quot quot_mul(Parser *p, Quot a, Quot b)
+static Quot quot_mul(DimParser *p, Quot a, Quot b)
 {
     if (!a.num || !b.num)
         return no_quot;
@@ -72,13 +72,13 @@ static Quot quot_mul(Parser *p, Quot a, Quot b)
                      a.is_float || b.is_float);
 }
 
-static Quot quot_inverse(Parser *p, Quot a)
+static Quot quot_inverse(DimParser *p, Quot a)
 {
     return a.num ? quot_over(p, a.den, a.num, a.is_float) : no_quot;
 }
 
-static Quot quot_div(Parser *p, Quot a, Quot b) { return quot_mul(p, a, quot_inverse(p, b)); }
-static Quot quot_neg(Parser *p, Quot a) { return quot_mul(p, quot_of_int(p, -1), a); }
+static Quot quot_div(DimParser *p, Quot a, Quot b) { return quot_mul(p, a, quot_inverse(p, b)); }
+static Quot quot_neg(DimParser *p, Quot a) { return quot_mul(p, quot_of_int(p, -1), a); }
 
 /* The value as a size; NULL when it is none. */
 static Dim integer_of(Quot a)
@@ -87,18 +87,18 @@ static Dim integer_of(Quot a)
     return a.num && !a.is_float && p2o_dim_is_int(a.den, &d) && d == 1 ? a.num : NULL;
 }
 
-static Quot quot_floor(Parser *p, Quot a)
+static Quot quot_floor(DimParser *p, Quot a)
 {
     return a.num ? quot_of(p, p2o_dim_floordiv(p->t, a.num, a.den)) : no_quot;
 }
 
-static Quot quot_ceil(Parser *p, Quot a)
+static Quot quot_ceil(DimParser *p, Quot a)
 {
     return a.num ? quot_of(p, p2o_dim_ceildiv(p->t, a.num, a.den)) : no_quot;
 }
 
 /* Towards zero: down where the value is known not to be negative. */
-static Quot quot_trunc(Parser *p, Quot a)
+static Quot quot_trunc(DimParser *p, Quot a)
 {
     int64_t d;
     if (!a.num || (p2o_dim_is_int(a.den, &d) && d == 1))
@@ -109,7 +109,7 @@ static Quot quot_trunc(Parser *p, Quot a)
 }
 
 /* Only constant exponents; negative ones give quotients. */
-static Quot quot_pow(Parser *p, Quot a, Quot e)
+static Quot quot_pow(DimParser *p, Quot a, Quot e)
 {
     int64_t n;
     if (!a.num || !p2o_dim_is_int(integer_of(e), &n) || n == INT64_MIN)
@@ -119,17 +119,17 @@ static Quot quot_pow(Parser *p, Quot a, Quot e)
     return n < 0 ? quot_inverse(p, r) : r;
 }
 
-static Quot quot_mod(Parser *p, Quot a, Quot b)
+static Quot quot_mod(DimParser *p, Quot a, Quot b)
 {
     return quot_of(p, p2o_dim_mod(p->t, integer_of(a), integer_of(b)));
 }
 
-static Quot quot_floordiv(Parser *p, Quot a, Quot b)
+static Quot quot_floordiv(DimParser *p, Quot a, Quot b)
 {
     return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a), integer_of(b)));
 }
 
-static Quot call_add(Parser *p, int n, const Quot *a)
+static Quot call_add(DimParser *p, int n, const Quot *a)
 {
     Quot r = quot_of_int(p, 0);
     for (int i = 0; i < n; i++)
@@ -137,7 +137,7 @@ static Quot call_add(Parser *p, int n, const Quot *a)
     return r;
 }
 
-static Quot call_mul(Parser *p, int n, const Quot *a)
+static Quot call_mul(DimParser *p, int n, const Quot *a)
 {
     Quot r = quot_of_int(p, 1);
     for (int i = 0; i < n; i++)
@@ -145,7 +145,7 @@ static Quot call_mul(Parser *p, int n, const Quot *a)
     return r;
 }
 
-static Quot call_extreme(Parser *p, int n, const Quot *a, bool max)
+static Quot call_extreme(DimParser *p, int n, const Quot *a, bool max)
 {
     Dim *list = NEW_N(p->t->arena, Dim, (size_t)n);
     for (int i = 0; i < n; i++)
@@ -153,48 +153,48 @@ static Quot call_extreme(Parser *p, int n, const Quot *a, bool max)
     return quot_of(p, max ? p2o_dim_max_of(p->t, n, list) : p2o_dim_min_of(p->t, n, list));
 }
 
-static Quot call_max(Parser *p, int n, const Quot *a) { return call_extreme(p, n, a, true); }
-static Quot call_min(Parser *p, int n, const Quot *a) { return call_extreme(p, n, a, false); }
+static Quot call_max(DimParser *p, int n, const Quot *a) { return call_extreme(p, n, a, true); }
+static Quot call_min(DimParser *p, int n, const Quot *a) { return call_extreme(p, n, a, false); }
 
-static Quot call_pow(Parser *p, int n, const Quot *a)
+static Quot call_pow(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_pow(p, a[0], a[1]);
 }
 
-static Quot call_floordiv(Parser *p, int n, const Quot *a)
+static Quot call_floordiv(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_floordiv(p, a[0], a[1]);
 }
 
-static Quot call_cleandiv(Parser *p, int n, const Quot *a)
+static Quot call_cleandiv(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     Dim exact = p2o_dim_exact_div(p->t, integer_of(a[0]), integer_of(a[1]));
     return exact ? quot_of(p, exact) : quot_floordiv(p, a[0], a[1]);
 }
 
-static Quot call_ceildiv(Parser *p, int n, const Quot *a)
+static Quot call_ceildiv(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_of(p, p2o_dim_ceildiv(p->t, integer_of(a[0]), integer_of(a[1])));
 }
 
-static Quot call_mod(Parser *p, int n, const Quot *a)
+static Quot call_mod(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_mod(p, a[0], a[1]);
 }
 
-static Quot call_modular(Parser *p, int n, const Quot *a)
+static Quot call_modular(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_mod(p, quot_floordiv(p, a[0], a[1]), a[2]);
 }
 
 /* 2^a; NULL unless a is a number that allows it. */
-static Dim power_of_two(Parser *p, Quot a)
+static Dim power_of_two(DimParser *p, Quot a)
 {
     int64_t n;
     if (!p2o_dim_is_int(integer_of(a), &n) || n < 0 || n > 62)
@@ -202,43 +202,43 @@ static Dim power_of_two(Parser *p, Quot a)
     return p2o_dim_int(p->t, (int64_t)1 << n);
 }
 
-static Quot call_lshift(Parser *p, int n, const Quot *a)
+static Quot call_lshift(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_of(p, p2o_dim_mul(p->t, integer_of(a[0]), power_of_two(p, a[1])));
 }
 
-static Quot call_rshift(Parser *p, int n, const Quot *a)
+static Quot call_rshift(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a[0]), power_of_two(p, a[1])));
 }
 
-static Quot call_same(Parser *p, int n, const Quot *a)
+static Quot call_same(DimParser *p, int n, const Quot *a)
 {
     (void)p, (void)n;
     return a[0];
 }
 
-static Quot call_integer(Parser *p, int n, const Quot *a)
+static Quot call_integer(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_of(p, integer_of(a[0]));
 }
 
-static Quot call_tofloat(Parser *p, int n, const Quot *a)
+static Quot call_tofloat(DimParser *p, int n, const Quot *a)
 {
     (void)p, (void)n;
     return (Quot){ a[0].num, a[0].den, true };
 }
 
-static Quot call_rational(Parser *p, int n, const Quot *a)
+static Quot call_rational(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_div(p, a[0], a[1]);
 }
 
-static Quot call_truediv(Parser *p, int n, const Quot *a)
+static Quot call_truediv(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     Quot q = quot_div(p, a[0], a[1]);
@@ -246,25 +246,25 @@ static Quot call_truediv(Parser *p, int n, const Quot *a)
     return q;
 }
 
-static Quot call_floor(Parser *p, int n, const Quot *a)
+static Quot call_floor(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_floor(p, a[0]);
 }
 
-static Quot call_ceil(Parser *p, int n, const Quot *a)
+static Quot call_ceil(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_ceil(p, a[0]);
 }
 
-static Quot call_trunc(Parser *p, int n, const Quot *a)
+static Quot call_trunc(DimParser *p, int n, const Quot *a)
 {
     (void)n;
     return quot_trunc(p, a[0]);
 }
 
-typedef Quot CallFn(Parser *p, int n, const Quot *a);
+typedef Quot CallFn(DimParser *p, int n, const Quot *a);
 
 typedef struct Function {
     const char *name;
@@ -301,7 +301,7 @@ static const Function functions[] = {
     { "TruncToInt", call_trunc, 1, 1 },
 };
 
-static Quot malformed(Parser *p, const char *expected)
+static Quot bad_dim_text(DimParser *p, const char *expected)
 {
     if (p->error)
         return no_quot;
@@ -314,48 +314,49 @@ static Quot malformed(Parser *p, const char *expected)
     return no_quot;
 }
 
-static char peek_at(const Parser *p, size_t ahead)
+static char peek_ahead(const DimParser *p, size_t ahead)
 {
     return ahead < p->text.n - p->at ? p->text.p[p->at + ahead] : 0;
 }
 
-static void skip_blanks(Parser *p)
+static void skip_dim_blanks(DimParser *p)
 {
     while (p->at < p->text.n && strchr(" \t\r\n", p->text.p[p->at]) && p->text.p[p->at])
         p->at++;
 }
 
 /* Takes `sign` if it comes next. */
-static bool take(Parser *p, const char *sign)
+static bool take_sign(DimParser *p, const char *sign)
 {
     size_t n = strlen(sign);
-    skip_blanks(p);
+    skip_dim_blanks(p);
     if (p->text.n - p->at < n || memcmp(p->text.p + p->at, sign, n))
         return false;
     p->at += n;
     return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_dim_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_word(char c)
+static bool is_dim_word(char c)
 {
-    return is_digit(c) || c == '_' || c == '.' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_dim_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '.';
 }
 
-static Str take_word(Parser *p)
+static Str take_dim_word(DimParser *p)
 {
     size_t from = p->at;
-    while (is_word(peek_at(p, 0)))
+    while (is_dim_word(peek_ahead(p, 0)))
         p->at++;
     return (Str){ p->text.p + from, p->at - from };
 }
 
 /* 'text' or "text", without escapes: names and numbers need none. */
-static bool take_string(Parser *p, Str *out)
+static bool take_dim_string(DimParser *p, Str *out)
 {
-    skip_blanks(p);
-    char quote = peek_at(p, 0);
+    skip_dim_blanks(p);
+    char quote = peek_ahead(p, 0);
     if (quote != '\'' && quote != '"')
         return false;
     size_t from = ++p->at;
@@ -363,17 +364,17 @@ static bool take_string(Parser *p, Str *out)
         p->at++;
     *out = (Str){ p->text.p + from, p->at - from };
     if (p->at == p->text.n)
-        malformed(p, "a closing quote");
+        bad_dim_text(p, "a closing quote");
     else
         p->at++;
     return true;
 }
 
-static Quot parse_expr(Parser *p);
-static Quot parse_signed(Parser *p);
+static Quot parse_relation(DimParser *p);
+static Quot parse_signed(DimParser *p);
 
 /* A float that is a short binary fraction is one exactly: 2.0, 0.5, -1.25. */
-static Quot quot_of_float(Parser *p, Str s)
+static Quot quot_of_float(DimParser *p, Str s)
 {
     double x;
     if (!p2o_parse_f64(s, &x))
@@ -387,26 +388,26 @@ static Quot quot_of_float(Parser *p, Str s)
     return no_quot;
 }
 
-static bool is_exponent_sign(const Parser *p, size_t from)
+static bool is_exponent_sign(const DimParser *p, size_t from)
 {
-    char c = peek_at(p, 0), before = p->at > from ? p->text.p[p->at - 1] : 0;
+    char c = peek_ahead(p, 0), before = p->at > from ? p->text.p[p->at - 1] : 0;
     return (c == '-' || c == '+') && (before == 'e' || before == 'E');
 }
 
-static Quot parse_number(Parser *p, bool negative)
+static Quot parse_dim_number(DimParser *p, bool negative)
 {
     size_t  from = p->at;
     int64_t v;
     double  unused;
     bool    integer = true;
-    while (is_word(peek_at(p, 0)) || is_exponent_sign(p, from))
-        integer &= is_digit(p->text.p[p->at++]);
+    while (is_dim_word(peek_ahead(p, 0)) || is_exponent_sign(p, from))
+        integer &= is_dim_digit(p->text.p[p->at++]);
     Str s = { p->text.p + from, p->at - from };
     if (!integer) {
         if (p2o_parse_f64(s, &unused))
             return quot_of_float(p, s);
         p->at = from;
-        return malformed(p, "a number");
+        return bad_dim_text(p, "a number");
     }
     if (negative)                       /* with its sign, or INT64_MIN would not be read */
         s = str_of(p2o_printf(p->t->arena, "-%.*s", STR_ARG(s)));
@@ -416,34 +417,34 @@ static Quot parse_number(Parser *p, bool negative)
 typedef VEC(Quot) Quots;
 
 /* Arguments up to the closing parenthesis; `text` gets the first string among them. */
-static bool parse_items(Parser *p, Quots *args, Str *text)
+static bool parse_arguments(DimParser *p, Quots *args, Str *text)
 {
     bool first = true;
-    while (!p->error && !take(p, ")")) {
+    while (!p->error && !take_sign(p, ")")) {
         Str    s, name;
         size_t from;
-        if (!first && !take(p, ","))
-            malformed(p, "',' or ')'");
+        if (!first && !take_sign(p, ","))
+            bad_dim_text(p, "',' or ')'");
         first = false;
-        skip_blanks(p);
+        skip_dim_blanks(p);
         from = p->at;
-        name = take_word(p);
-        skip_blanks(p);
-        bool keyword = p2o_dim_name_ok(name) && peek_at(p, 0) == '=' && peek_at(p, 1) != '=';
+        name = take_dim_word(p);
+        skip_dim_blanks(p);
+        bool keyword = p2o_dim_name_ok(name) && peek_ahead(p, 0) == '=' && peek_ahead(p, 1) != '=';
         p->at = keyword ? p->at + 1 : from;
-        if (take_string(p, &s)) {
+        if (take_dim_string(p, &s)) {
             if (!text->p && !keyword)
                 *text = s;
             continue;
         }
-        Quot q = parse_expr(p);
+        Quot q = parse_relation(p);
         if (!keyword)
             VEC_PUSH(p->t->arena, args, q);
     }
     return !p->error;
 }
 
-static const Function *find_function(Str name)
+static const Function *find_dim_function(Str name)
 {
     for (size_t i = 0; i < COUNT_OF(functions); i++)
         if (str_is(name, functions[i].name))
@@ -451,19 +452,19 @@ static const Function *find_function(Str name)
     return NULL;
 }
 
-static Quot parse_call(Parser *p, Str name)
+static Quot parse_function(DimParser *p, Str name)
 {
     Quots           args = { 0 };
     Str             text = { NULL, 0 };
     size_t          from = p->at;
-    const Function *f = find_function(name);
-    if (!parse_items(p, &args, &text))
+    const Function *f = find_dim_function(name);
+    if (!parse_arguments(p, &args, &text))
         return no_quot;
     if (str_is(name, "Symbol")) {
         if (text.p && p2o_dim_name_ok(text))
             return quot_of(p, p2o_dim_sym_of(p->t, text));
         p->at = from;
-        return malformed(p, "a symbol's name");
+        return bad_dim_text(p, "a symbol's name");
     }
     if (str_is(name, "Float") && text.p)
         return quot_of_float(p, text);
@@ -489,46 +490,47 @@ static bool is_constant_word(Str s)
     return false;
 }
 
-static Quot parse_word(Parser *p)
+static Quot parse_name(DimParser *p)
 {
     size_t from = p->at;
-    Str    name = take_word(p);
-    if (take(p, "("))
-        return parse_call(p, name);
+    Str    name = take_dim_word(p);
+    if (take_sign(p, "("))
+        return parse_function(p, name);
     if (!p2o_dim_name_ok(name)) {
         p->at = from;
-        return malformed(p, "a symbol's name");
+        return bad_dim_text(p, "a symbol's name");
     }
     if (is_constant_word(name) && !p2o_dim_has_sym(p->t, name))
         return no_quot;
     return quot_of(p, p2o_dim_sym_of(p->t, name));
 }
 
-static Quot parse_primary(Parser *p)
+static Quot parse_primary(DimParser *p)
 {
-    skip_blanks(p);
-    char c = peek_at(p, 0);
-    if (is_digit(c) || (c == '.' && is_digit(peek_at(p, 1))))
-        return parse_number(p, false);
-    if (is_word(c) && c != '.')
-        return parse_word(p);
-    if (!take(p, "("))
-        return malformed(p, "a number, a name or '('");
-    Quot q = parse_expr(p);
-    if (!p->error && !take(p, ")"))
-        return malformed(p, "')'");
+    skip_dim_blanks(p);
+    char c = peek_ahead(p, 0);
+    if (is_dim_digit(c) || (c == '.' && is_dim_digit(peek_ahead(p, 1))))
+        return parse_dim_number(p, false);
+    if (is_dim_word(c) && c != '.')
+        return parse_name(p);
+    if (!take_sign(p, "("))
+        return bad_dim_text(p, "a number, a name or '('");
+    Quot q = parse_relation(p);
+    if (!p->error && !take_sign(p, ")"))
+        return bad_dim_text(p, "')'");
     return q;
 }
 
-static Quot parse_power(Parser *p, bool *minus)
+static Quot parse_power(DimParser *p, bool *minus)
 {
     Quot q;
-    skip_blanks(p);
-    if (*minus && is_digit(peek_at(p, 0))) {
+    skip_dim_blanks(p);
+    if (*minus && is_dim_digit(peek_ahead(p, 0))) {
         size_t from = p->at;
-        q = parse_number(p, true);
-        skip_blanks(p);
-        bool raised = peek_at(p, 0) == '^' || (peek_at(p, 0) == '*' && peek_at(p, 1) == '*');
+        q = parse_dim_number(p, true);
+        skip_dim_blanks(p);
+        char next = peek_ahead(p, 0);
+        bool raised = next == '^' || (next == '*' && peek_ahead(p, 1) == '*');
         if (p->error || (!raised && q.num && !q.is_float)) {
             *minus = false;
             return q;
@@ -536,12 +538,12 @@ static Quot parse_power(Parser *p, bool *minus)
         p->at = from;                   /* -2^2 is -(2^2) */
     }
     q = parse_primary(p);
-    if (p->error || (!take(p, "**") && !take(p, "^")))
+    if (p->error || (!take_sign(p, "**") && !take_sign(p, "^")))
         return q;
     return quot_pow(p, q, parse_signed(p));
 }
 
-static Quot parse_signed(Parser *p)
+static Quot parse_signed(DimParser *p)
 {
     bool minus = false, inverted = false;
     if (++p->depth > MAX_NESTING) {
@@ -549,11 +551,11 @@ static Quot parse_signed(Parser *p)
         return no_quot;
     }
     for (;;) {
-        if (take(p, "-"))
+        if (take_sign(p, "-"))
             minus = !minus;
-        else if (take(p, "~"))
+        else if (take_sign(p, "~"))
             inverted = true;
-        else if (!take(p, "+"))
+        else if (!take_sign(p, "+"))
             break;
     }
     Quot q = parse_power(p, &minus);
@@ -563,17 +565,17 @@ static Quot parse_signed(Parser *p)
     return minus ? quot_neg(p, q) : q;
 }
 
-static Quot parse_product(Parser *p)
+static Quot parse_product(DimParser *p)
 {
     Quot q = parse_signed(p);
     while (!p->error) {
-        if (take(p, "//"))
+        if (take_sign(p, "//"))
             q = quot_floordiv(p, q, parse_signed(p));
-        else if (take(p, "/"))
+        else if (take_sign(p, "/"))
             q = quot_div(p, q, parse_signed(p));
-        else if (take(p, "*"))
+        else if (take_sign(p, "*"))
             q = quot_mul(p, q, parse_signed(p));
-        else if (take(p, "%"))
+        else if (take_sign(p, "%"))
             q = quot_mod(p, q, parse_signed(p));
         else
             break;
@@ -581,13 +583,13 @@ static Quot parse_product(Parser *p)
     return q;
 }
 
-static Quot parse_sum(Parser *p)
+static Quot parse_sum(DimParser *p)
 {
     Quot q = parse_product(p);
     while (!p->error) {
-        if (take(p, "+"))
+        if (take_sign(p, "+"))
             q = quot_add(p, q, parse_product(p));
-        else if (take(p, "-"))
+        else if (take_sign(p, "-"))
             q = quot_add(p, q, quot_neg(p, parse_product(p)));
         else
             break;
@@ -595,17 +597,17 @@ static Quot parse_sum(Parser *p)
     return q;
 }
 
-static bool take_relation(Parser *p)
+static bool take_relation(DimParser *p)
 {
     static const char *const signs[] = { "<=", ">=", "==", "!=", "<", ">", "&", "|" };
     for (size_t i = 0; i < COUNT_OF(signs); i++)
-        if (take(p, signs[i]))
+        if (take_sign(p, signs[i]))
             return true;
     return false;
 }
 
 /* Comparisons and logic need no precedence: whatever they are made of, they are no integers. */
-static Quot parse_expr(Parser *p)
+static Quot parse_relation(DimParser *p)
 {
     Quot q = parse_sum(p);
     while (!p->error && take_relation(p)) {
@@ -617,16 +619,16 @@ static Quot parse_expr(Parser *p)
 
 Dim p2o_dim_parse(Dims *t, Str text, const char **error)
 {
-    Parser p = { .t = t, .text = text, .work_end = t->work + MAX_WORK };
+    DimParser p = { .t = t, .text = text, .work_end = t->work + MAX_WORK };
     *error = NULL;
     if (text.n > MAX_TEXT) {
         *error = "expression longer than 512 kB";
         return NULL;
     }
-    Quot q = parse_expr(&p);
-    skip_blanks(&p);
+    Quot q = parse_relation(&p);
+    skip_dim_blanks(&p);
     if (!p.error && p.at < text.n)
-        malformed(&p, "an operator or the end");
+        bad_dim_text(&p, "an operator or the end");
     *error = p.error;
     return p.error ? NULL : integer_of(q);
 }

@@ -44,9 +44,12 @@ static int64_t corner(int64_t a, int64_t b)
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static Range meet(Range a, Range b) { return (Range){ larger(a.lo, b.lo), smaller(a.hi, b.hi) }; }
+static Range meet_range(Range a, Range b)
+{
+    return (Range){ larger(a.lo, b.lo), smaller(a.hi, b.hi) };
+}
 
-static Range times(Range a, Range b)
+static Range times_range(Range a, Range b)
 {
     int64_t p = corner(a.lo, b.lo), q = corner(a.lo, b.hi);
     int64_t r = corner(a.hi, b.lo), s = corner(a.hi, b.hi);
@@ -62,10 +65,10 @@ static Range range_of_mono(const Mono *m)
     for (int i = 0; i < m->natom; i++) {
         Range atom = bounds_of(m->atom[i]), power = atom;
         for (int k = 1; k < m->power[i]; k++)
-            power = times(power, atom);
+            power = times_range(power, atom);
         if (m->power[i] % 2 == 0)
             power.lo = larger(power.lo, 0);
-        product = i ? times(product, power) : power;
+        product = i ? times_range(product, power) : power;
     }
     return product;
 }
@@ -74,23 +77,27 @@ static Range range_of_parts(int n, const Part *at)
 {
     Range sum = { 0, 0 };
     for (int i = 0; i < n; i++) {
-        Range x = times(range_of_mono(at[i].mono), (Range){ at[i].coef, at[i].coef });
+        Range x = times_range(range_of_mono(at[i].mono), (Range){ at[i].coef, at[i].coef });
         sum = (Range){ low_sum(sum.lo, x.lo), high_sum(sum.hi, x.hi) };
     }
     return sum;
 }
 
-/* Term by term, and with the common factor taken out: b*s - b is b*(s - 1). */
+/* Term by term, and with the common factor taken out: b*s - b + 1 is b*(s - 1) + 1. */
 static Range range_of_poly(Dims *t, int n, const Part *at)
 {
-    Range       r = range_of_parts(n, at);
+    Range   r = range_of_parts(n, at);
+    Part    rest[DIM_MAX_TERMS];
+    int64_t c = 0;
+    if (n && at[n - 1].mono->natom == 0)
+        c = at[--n].coef;
     const Mono *g = n > 1 ? p2o_mono_common(t, n, at, NULL) : t->one;
-    Part        rest[DIM_MAX_TERMS];
     if (g->natom == 0)
         return r;
     for (int i = 0; i < n; i++)
         rest[i] = (Part){ at[i].coef, p2o_mono_div(t, at[i].mono, g) };
-    return meet(r, times(range_of_mono(g), range_of_parts(n, rest)));
+    Range product = times_range(range_of_mono(g), range_of_parts(n, rest));
+    return meet_range(r, (Range){ low_sum(product.lo, c), high_sum(product.hi, c) });
 }
 
 /* A polynomial over `scale` that bounds an atom from one side. */

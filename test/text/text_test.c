@@ -111,7 +111,7 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
 {
     Arena    *a = p2o_diags_arena(d);
     Dims     *t = p2o_dims_new(a);
-    Bindings *b = p2o_bindings_new(t);
+    Bindings *b = p2o_bindings_new(t, 1);
     Ops      *ops = p2o_ops_new(a, t);
     Graph    *g = NULL;
     Program  *p = p2o_program_parse(d, t, c->program);

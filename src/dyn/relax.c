@@ -1,0 +1,278 @@
+#include "dyn/relax.h"
+
+#include "aten/ops.h"
+
+typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
+    Dims     *dims;
+    Bindings *bind;
+    VEC(Dim)  syms;
+} Scope;
+
+static void add_symbol(void *user, Dim sym)
+{
+    Scope *s = user;
+    for (size_t i = 0; i < s->syms.n; i++)
+        if (s->syms.at[i] == sym)
+            return;
+    VEC_PUSH(p2o_dims_arena(s->dims), &s->syms, sym);
+}
+
+static Scope input_symbols(const Program *p, Bindings *b)
+{
+    Scope s = { .dims = p->dims, .bind = b };
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        const Type *t = &p->main->inputs.at[i]->type;
+        for (int k = 0; k < t->shape.rank; k++)
+            p2o_dim_symbols(p2o_resolve(b, t->shape.at[k]), add_symbol, &s);
+        if (t->kind == TY_INT && t->value)
+            p2o_dim_symbols(p2o_resolve(b, t->value), add_symbol, &s);
+    }
+    return s;
+}
+
+bool p2o_relax_needed(const Program *p, const Bindings *b)
+{
+    if (p2o_ncapture(b) > 1)
+        return true;
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        const Var *v = p->main->inputs.at[i];
+        for (int k = 0; k < v->type.shape.rank; k++)
+            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && !p2o_dim_is_int(v->type.shape.at[k], NULL))
+                return true;
+    }
+    return false;
+}
+
+static bool some_captured_as_one(const Program *p, Bindings *b)
+{
+    Scope   s = input_symbols(p, b);
+    int64_t v;
+    for (size_t i = 0; i < s.syms.n; i++)
+        if (p2o_hint_at(b, s.syms.at[i], 0, &v) && v == 1)
+            return true;
+    return false;
+}
+
+static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
+{
+    int64_t v, hints[MAX_CAPTURES];
+    if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < least || v == INT64_MAX)
+        return;
+    for (int k = 0; k < p2o_ncapture(b); k++)
+        hints[k] = v;
+    x->i = p2o_soft(b, hints, c->target, c->loc);
+}
+
+/* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
+static void relax_call(Bindings *b, Call *c, int64_t least)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        const SchemaArg *a = &c->schema->args[i];
+        Arg             *x = &c->args[i];
+        bool             counts = c->op->counts && same(a->name, c->op->counts);
+        if (a->base != SB_SYMINT && !counts)
+            continue;
+        if (x->kind == ARG_LIST)
+            for (uint32_t k = 0; k < x->n; k++)
+                relax_item(b, c, &x->items[k], least);
+        else
+            relax_item(b, c, x, least);
+    }
+}
+
+/* With several captures a literal that is the same in all of them is one, if every size varies. */
+static bool all_vary(const Program *p, Bindings *b)
+{
+    Scope s = input_symbols(p, b);
+    for (size_t i = 0; i < s.syms.n; i++) {
+        int64_t first, v;
+        bool    varies = !p2o_hint_at(b, s.syms.at[i], 0, &first);
+        for (int k = 1; k < p2o_ncapture(b); k++)
+            varies |= !p2o_hint_at(b, s.syms.at[i], k, &v) || v != first;
+        if (!varies)
+            return false;
+    }
+    return true;
+}
+
+void p2o_relax(Program *p, Bindings *b)
+{
+    if (p2o_ncapture(b) > 1 && all_vary(p, b))
+        return;
+    int64_t least = some_captured_as_one(p, b) ? 1 : 2;
+    for (size_t i = 0; i < p->main->calls.n; i++)
+        relax_call(b, p->main->calls.at[i], least);
+}
+
+typedef struct Settling {
+    Program  *prog;
+    Bindings *bind;
+    Scope     scope;
+    bool      failed;
+} Settling;
+
+/* Where a soft size stands: its call, for messages. */
+static bool arg_has(const Arg *x, Dim sym)
+{
+    if (x->kind == ARG_INT)
+        return x->i == sym;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (arg_has(&x->items[i], sym))
+            return true;
+    return false;
+}
+
+static const Call *call_with(const Program *p, Dim sym)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        const Call *c = p->main->calls.at[i];
+        for (int k = 0; k < c->nargs; k++)
+            if (arg_has(&c->args[k], sym))
+                return c;
+    }
+    return NULL;
+}
+
+static bool gives(const Settling *s, Dim expr, Dim sym)
+{
+    int64_t x, y;
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        if (!p2o_hint_at(s->bind, expr, k, &x) || !p2o_hint_at(s->bind, sym, k, &y) || x != y)
+            return false;
+    return true;
+}
+
+typedef struct Found {
+    Dim first;
+    int n;
+} Found;
+
+static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
+{
+    if (!expr || p2o_dim_is_int(expr, NULL) || !gives(s, expr, sym))
+        return;
+    if (f->first && p2o_dim_eq(s->prog->dims, expr, f->first) == YES)
+        return;
+    f->n++;
+    f->first = f->first ? f->first : expr;
+}
+
+/* What the size may be made of: sizes of the call's own tensors, and the inputs' symbols. */
+static Scope bases_for(const Settling *s, const Call *c)
+{
+    Scope bases = { .dims = s->prog->dims, .bind = s->bind };
+    for (int i = 0; c && i < c->nargs; i++) {
+        const Arg *x = &c->args[i];
+        size_t     n = x->kind == ARG_LIST ? x->n : 1;
+        for (size_t k = 0; k < n; k++) {
+            const Arg *item = x->kind == ARG_LIST ? &x->items[k] : x;
+            if (item->kind != ARG_VAR)
+                continue;
+            Shape shape = item->var->type.shape;
+            for (int d = 0; d < shape.rank; d++) {
+                Dim size = p2o_resolve(s->bind, shape.at[d]);
+                if (!p2o_dim_is_int(size, NULL))
+                    add_symbol(&bases, size);
+            }
+        }
+    }
+    for (size_t i = 0; i < s->scope.syms.n; i++)
+        add_symbol(&bases, s->scope.syms.at[i]);
+    return bases;
+}
+
+/* A base with a small number: x + c, c*x, x//c, ceil(x/c). */
+static void search_with_number(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 8 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = -LARGEST; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_add(t, x, number), sym, f);
+            if (c < 2)
+                continue;
+            consider(s, p2o_dim_mul(t, x, number), sym, f);
+            consider(s, p2o_dim_floordiv(t, x, number), sym, f);
+            consider(s, p2o_dim_ceildiv(t, x, number), sym, f);
+        }
+    }
+}
+
+static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (size_t k = 0; k < bases->syms.n; k++) {
+            Dim x = bases->syms.at[i], y = bases->syms.at[k];
+            if (k < i) {
+                consider(s, p2o_dim_add(t, x, y), sym, f);
+                consider(s, p2o_dim_min(t, x, y), sym, f);
+                consider(s, p2o_dim_max(t, x, y), sym, f);
+            }
+            if (k <= i)
+                consider(s, p2o_dim_mul(t, x, y), sym, f);
+            if (k != i) {
+                consider(s, p2o_dim_sub(t, x, y), sym, f);
+                consider(s, p2o_dim_floordiv(t, x, y), sym, f);
+            }
+        }
+    }
+}
+
+/* Of all that it may be, exactly one must fit; a size that is there already is no better than others. */
+static Found search_expression(const Settling *s, const Call *c, Dim sym)
+{
+    Scope bases = bases_for(s, c);
+    Found f = { 0 };
+    search_with_number(s, &bases, sym, &f);
+    search_pairs(s, &bases, sym, &f);
+    return f;
+}
+
+static void warn_if_alike(Settling *s, Dim sym, int64_t literal)
+{
+    for (size_t i = 0; i < s->scope.syms.n; i++) {
+        int64_t hint;
+        if (!p2o_hint_at(s->bind, s->scope.syms.at[i], 0, &hint) || hint != literal)
+            continue;
+        const Call *c = call_with(s->prog, sym);
+        p2o_diag(s->prog->diags, DIAG_WARN, c ? c->loc : 0, "%s: %lld stays a number although %s had that size at capture",
+                 c ? c->target : "a size", (long long)literal, p2o_dim_name(s->scope.syms.at[i]));
+        return;
+    }
+}
+
+static void settle_one(void *user, Dim sym)
+{
+    Settling *s = user;
+    int64_t   first = 0, v = 0;
+    bool      fixed = true;
+    p2o_hint_at(s->bind, sym, 0, &first);
+    for (int k = 1; k < p2o_ncapture(s->bind); k++)
+        fixed &= p2o_hint_at(s->bind, sym, k, &v) && v == first;
+    if (fixed) {
+        warn_if_alike(s, sym, first);
+        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+        return;
+    }
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
+    if (f.n == 1) {
+        p2o_bind(s->bind, sym, f.first);
+        p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+        return;
+    }
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
+                    "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
+                    c ? c->target : "a call", (long long)first, (long long)v,
+                    f.n ? "more than one expression" : "no simple expression");
+    s->failed = true;
+}
+
+bool p2o_settle(Program *p, Bindings *b)
+{
+    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+    p2o_each_soft(b, settle_one, &s);
+    return !s.failed;
+}

@@ -317,6 +317,7 @@ Value *expand(Lower *lo, Value *x, Shape to)
 
 Value *full(Lower *lo, Shape s, DType t, double v)
 {
+    t = part_of(t);
     if (s.rank == 0)
         return num(lo, t, v);
     const int64_t one = 1;

@@ -252,6 +252,18 @@ Value *sign_bit(Lower *lo, Value *x)
     return emit(lo, ONNX_Or, below, emit(lo, ONNX_Less, emit(lo, ONNX_Reciprocal, x), zero));
 }
 
+/* max(|x|, |y|) * sqrt(1 + (min / max)^2): nothing overflows before the result does.  Where both
+ * are equal the quotient is 1, also for 0 and infinity. */
+Value *hypot_of(Lower *lo, Value *x, Value *y)
+{
+    x = emit(lo, ONNX_Abs, x);
+    y = emit(lo, ONNX_Abs, y);
+    Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
+    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, x->dtype, 1), emit(lo, ONNX_Div, least, most));
+    q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
+    return emit(lo, ONNX_Mul, most, q);
+}
+
 /* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the quotient
  * is a sign, also of zeros and infinities. */
 Value *atan2_of(Lower *lo, Value *y, Value *x)

@@ -12,10 +12,10 @@ static void shape_parts(Infer *in, const Call *c)
     set_out(in, c, 0, part_of(x.dtype), x.shape);
 }
 
-static void put_complex(Complex z, Value **out)
+static void put_complex(Lower *lo, const Call *c, Complex z, Value **out)
 {
-    out[0] = z.re;
-    out[1] = z.im;
+    out[0] = cast(lo, z.re, out_dtype(c, 0));
+    out[1] = cast(lo, z.im, out_dtype(c, 0));
 }
 
 static Complex self_parts(Lower *lo, const Call *c) { return complex_arg(lo, c, c->schema->args[0].name); }
@@ -27,7 +27,18 @@ static Value *squared_size(Lower *lo, Complex z)
     return emit(lo, ONNX_Add, squared(lo, z.re), squared(lo, z.im));
 }
 
-static Value *size_of(Lower *lo, Complex z) { return emit(lo, ONNX_Sqrt, squared_size(lo, z)); }
+/* Squares of float32 are safe in float64; there is nothing wider than that. */
+static Complex widened(Lower *lo, Complex z)
+{
+    return (Complex){ cast(lo, z.re, DT_F64), z.im ? cast(lo, z.im, DT_F64) : NULL };
+}
+
+static Value *size_of(Lower *lo, Complex z)
+{
+    if (z.re->dtype == DT_F64)
+        return hypot_of(lo, z.re, z.im);
+    return cast(lo, emit(lo, ONNX_Sqrt, squared_size(lo, widened(lo, z))), z.re->dtype);
+}
 
 static Complex times(Lower *lo, Complex a, Complex b)
 {
@@ -51,8 +62,6 @@ static Complex conjugate(Lower *lo, Complex z) { return (Complex){ z.re, emit(lo
 /* a / b = a conj(b) / |b|^2 */
 static Complex quotient(Lower *lo, Complex a, Complex b)
 {
-    if (!b.im)
-        return over(lo, a, b.re);
     if (!a.im)
         return (Complex){ emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.re), squared_size(lo, b)),
                           emit(lo, ONNX_Neg, emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.im), squared_size(lo, b))) };
@@ -107,19 +116,20 @@ static void complex_rsub(Lower *lo, const Call *c, Value **out)
 static void complex_div(Lower *lo, const Call *c, Value **out)
 {
     DType t = out_dtype(c, 0);
-    put_complex(quotient(lo, complex_as(lo, c, "self", t), complex_as(lo, c, "other", t)), out);
+    Complex b = complex_as(lo, c, "other", t), a = complex_as(lo, c, "self", t);
+    put_complex(lo, c, b.im ? quotient(lo, widened(lo, a), widened(lo, b)) : over(lo, a, b.re), out);
 }
 
 static void complex_reciprocal(Lower *lo, const Call *c, Value **out)
 {
-    Complex z = self_parts(lo, c);
-    put_complex(over(lo, conjugate(lo, z), squared_size(lo, z)), out);
+    Complex z = widened(lo, self_parts(lo, c));
+    put_complex(lo, c, over(lo, conjugate(lo, z), squared_size(lo, z)), out);
 }
 
 static void complex_square(Lower *lo, const Call *c, Value **out)
 {
     Complex z = self_parts(lo, c);
-    put_complex(times(lo, z, z), out);
+    put_complex(lo, c, times(lo, z, z), out);
 }
 
 /* By squaring, for whole exponents. */
@@ -137,7 +147,7 @@ static void complex_pow(Lower *lo, const Call *c, Value **out)
         if (n > 1)
             z = times(lo, z, z);
     }
-    put_complex(y, out);
+    put_complex(lo, c, y, out);
 }
 
 static void complex_abs(Lower *lo, const Call *c, Value **out) { out[0] = size_of(lo, self_parts(lo, c)); }
@@ -152,7 +162,7 @@ static void complex_real(Lower *lo, const Call *c, Value **out) { out[0] = self_
 
 static void complex_conj(Lower *lo, const Call *c, Value **out)
 {
-    put_complex(conjugate(lo, self_parts(lo, c)), out);
+    put_complex(lo, c, conjugate(lo, self_parts(lo, c)), out);
 }
 
 /* z / |z|, and 0 at 0 */
@@ -160,7 +170,7 @@ static void complex_sgn(Lower *lo, const Call *c, Value **out)
 {
     Complex z = self_parts(lo, c);
     Value  *size = size_of(lo, z), *zero = num(lo, size->dtype, 0);
-    put_complex(over(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)), out);
+    put_complex(lo, c, over(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)), out);
 }
 
 /* e^re (cos im + i sin im) */

@@ -255,17 +255,10 @@ static Value *lower_square(Lower *lo, const Call *c)
     return emit(lo, ONNX_Mul, x, x);
 }
 
-/* max(|x|, |y|) * sqrt(1 + (min / max)^2): nothing overflows before the result does.  Where both
- * are equal the quotient is 1, also for 0 and infinity. */
 static Value *lower_hypot(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
-    Value *x = emit(lo, ONNX_Abs, tensor_as(lo, c, "self", t));
-    Value *y = emit(lo, ONNX_Abs, tensor_as(lo, c, "other", t));
-    Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
-    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 1), emit(lo, ONNX_Div, least, most));
-    q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
-    return cast(lo, emit(lo, ONNX_Mul, most, q), out_dtype(c, 0));
+    DType t = wide_of(out_dtype(c, 0));
+    return cast(lo, hypot_of(lo, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t)), out_dtype(c, 0));
 }
 
 /* max(x, y) + log(1 + base^-|x - y|) / log(base); the difference of equal infinities is 0 here. */

@@ -329,6 +329,7 @@ Value *expand(Lower *lo, Value *x, Shape to)
 
 Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 {
+    t = part_of(t);
     if (s.rank == 0)
         return p2o_build_const(lo->b, scalar);
     Tensor  *unit = NEW(lo->arena, Tensor);

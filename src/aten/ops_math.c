@@ -254,17 +254,10 @@ static Value *lower_square(Lower *lo, const Call *c)
     return emit(lo, ONNX_Mul, x, x);
 }
 
-/* max(|x|, |y|) * sqrt(1 + (min / max)^2): nothing overflows before the result does.  Where both
- * are equal the quotient is 1, also for 0 and infinity. */
 static Value *lower_hypot(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
-    Value *x = emit(lo, ONNX_Abs, tensor_as(lo, c, "self", t));
-    Value *y = emit(lo, ONNX_Abs, tensor_as(lo, c, "other", t));
-    Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
-    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 1), emit(lo, ONNX_Div, least, most));
-    q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
-    return cast(lo, emit(lo, ONNX_Mul, most, q), out_dtype(c, 0));
+    DType t = wide_of(out_dtype(c, 0));
+    return cast(lo, hypot_of(lo, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t)), out_dtype(c, 0));
 }
 
 /* max(x, y) + log(1 + base^-|x - y|) / log(base); the difference of equal infinities is 0 here. */
@@ -280,15 +273,6 @@ static Value *log_add_exp(Lower *lo, const Call *c, double log_base)
 
 static Value *lower_logaddexp(Lower *lo, const Call *c) { return log_add_exp(lo, c, 1); }
 static Value *lower_logaddexp2(Lower *lo, const Call *c) { return log_add_exp(lo, c, 0.69314718055994530942); }
-
-/* Less sees no sign in -0; its reciprocal shows it. */
-static Value *sign_bit(Lower *lo, Value *x)
-{
-    Value *zero = num(lo, x->dtype, 0), *below = emit(lo, ONNX_Less, x, zero);
-    if (!is_float(x->dtype))
-        return below;
-    return emit(lo, ONNX_Or, below, emit(lo, ONNX_Less, emit(lo, ONNX_Reciprocal, x), zero));
-}
 
 static Value *lower_signbit(Lower *lo, const Call *c)
 {
@@ -309,19 +293,10 @@ static Value *lower_copysign(Lower *lo, const Call *c)
     return choose(lo, sign_bit(lo, y), emit(lo, ONNX_Neg, x), x);
 }
 
-/* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the quotient
- * is a sign, also of zeros and infinities. */
 static Value *lower_atan2(Lower *lo, const Call *c)
 {
-    const double pi = 3.14159265358979323846;
-    DType  t = wide_of(out_dtype(c, 0));
-    Value *y = tensor_as(lo, c, "self", t), *x = tensor_as(lo, c, "other", t);
-    Value *same_size = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, y), emit(lo, ONNX_Abs, x));
-    Value *q = choose(lo, same_size, emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, y), emit(lo, ONNX_Sign, x)),
-                      emit(lo, ONNX_Div, y, x));
-    Value *turn = choose(lo, sign_bit(lo, y), num(lo, t, -pi), num(lo, t, pi));
-    turn = choose(lo, sign_bit(lo, x), turn, num(lo, t, 0));
-    return cast(lo, emit(lo, ONNX_Add, emit(lo, ONNX_Atan, q), turn), out_dtype(c, 0));
+    DType t = wide_of(out_dtype(c, 0));
+    return cast(lo, atan2_of(lo, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t)), out_dtype(c, 0));
 }
 
 /* self * 2.0^other, of which the power is a float. */

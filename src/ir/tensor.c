@@ -275,6 +275,19 @@ Tensor *p2o_tensor_permute(Arena *a, const Tensor *x, const int *perm)
     return y;
 }
 
+Tensor *p2o_tensor_part(Arena *a, const Tensor *x, int part)
+{
+    Tensor  *v = NEW(a, Tensor);
+    int64_t *strides = NEW_N(a, int64_t, (size_t)x->rank + 1);
+    for (int i = 0; i < x->rank; i++)
+        strides[i] = x->strides[i] * 2;
+    *v = *x;
+    v->dtype = part_of(x->dtype);
+    v->strides = strides;
+    v->offset = x->offset * 2 + (uint64_t)part;
+    return v;
+}
+
 Tensor *p2o_tensor_narrow(Arena *a, const Tensor *x, int dim, int64_t start, int64_t len)
 {
     assert(dim >= 0 && dim < x->rank && start >= 0 && len >= 0 && len <= x->sizes[dim] - start);

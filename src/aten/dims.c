@@ -329,7 +329,6 @@ Value *expand(Lower *lo, Value *x, Shape to)
 
 Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 {
-    t = part_of(t);
     if (s.rank == 0)
         return p2o_build_const(lo->b, scalar);
     Tensor  *unit = NEW(lo->arena, Tensor);
@@ -341,16 +340,8 @@ Value *filled(Lower *lo, Shape s, const Tensor *scalar)
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
 }
-<<<<<<< HEAD
 
 Value *full(Lower *lo, Shape s, DType t, double v)
 {
-    return filled(lo, s, p2o_tensor_scalar(lo->arena, t, v, 0, true));
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, part_of(t), v, 0, true));
 }
-
-Value *iota(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
-}
-=======
->>>>>>> fam-view

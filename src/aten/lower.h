@@ -142,7 +142,6 @@ Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
 Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
-Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
 bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */

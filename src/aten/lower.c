@@ -114,11 +114,9 @@ Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
     int part = x == lo->right ? lo->right_part : lo->part;
     switch (x->kind) {
     case ARG_VAR: {
-        Value *v = var_value(lo, x->var);
+        Value *v = var_value(lo, x->var, part);
         return v && x->var->type.kind != TY_TENSOR ? cast(lo, v, number) : v;
     }
-    case ARG_VAR:
-        return var_value(lo, x->var, part);
     case ARG_COMPLEX:
         return num(lo, number, x->re_im[part]);
     case ARG_INT:

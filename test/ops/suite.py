@@ -193,6 +193,13 @@ def signature(sample):
     return repr((key, str(spec)))
 
 
+def is_strided(sample):
+    import torch
+    from torch.utils import _pytree as pytree
+    leaves = pytree.tree_leaves(((sample.input,) + tuple(sample.args), dict(sample.kwargs)))
+    return all(x.layout == torch.strided for x in leaves if isinstance(x, torch.Tensor))
+
+
 def try_entry(job):
     index, dtype, pt2onnx, limit = job
     warnings.filterwarnings("ignore")
@@ -211,6 +218,8 @@ def try_entry(job):
         return full_name(op), dtype, out
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         for k, sample in enumerate(samples):
+            if not is_strided(sample):
+                continue
             key = signature(sample)
             if key in seen or (limit and len(seen) >= limit):
                 continue

@@ -342,9 +342,9 @@ static bool flush_stage(Stage *g)
     return n == 0 || g->cb(g->user, g->buf, n);
 }
 
-/* The stage starts zeroed. */
 static bool stream_zeros(Stage *g, uint64_t nbytes)
 {
+    memset(g->buf, 0, nbytes < STAGE_BYTES ? (size_t)nbytes : STAGE_BYTES);
     for (; nbytes; nbytes -= g->n) {
         g->n = nbytes < STAGE_BYTES ? (size_t)nbytes : STAGE_BYTES;
         if (!g->cb(g->user, g->buf, g->n))
@@ -466,8 +466,7 @@ static bool stream_parts(const Tensor *x, TensorBytesFn *cb, void *user)
 bool p2o_tensor_stream(const Tensor *x, TensorBytesFn *cb, void *user)
 {
     const Storage *s = x->storage;
-    Stage          g = { .cb = cb, .user = user, .unit = swap_unit(x),
-                         .is_bool = x->dtype == DT_BOOL };
+    Stage          g;                   /* its buffer is not cleared: most tensors are small */
     Walk           w;
     uint64_t       n, span;
 
@@ -477,6 +476,11 @@ bool p2o_tensor_stream(const Tensor *x, TensorBytesFn *cb, void *user)
         return true;
     if (x->nparts)
         return stream_parts(x, cb, user);
+    g.cb = cb;
+    g.user = user;
+    g.unit = swap_unit(x);
+    g.is_bool = x->dtype == DT_BOOL;
+    g.n = 0;
     plan_walk(x, &w);
     if (!s->source)
         return stream_zeros(&g, n * w.item);

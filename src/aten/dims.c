@@ -184,6 +184,18 @@ Value *count_value(Lower *lo, Dim d, DType t)
     return cast(lo, dim_scalar(lo, d), t);
 }
 
+Value *range_of(Lower *lo, Dim n, int64_t step)
+{
+    Dim    end = p2o_dim_mul(lo->dims, n, p2o_dim_int(lo->dims, step));
+    Value *v = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, end), p2o_build_int(lo->b, step));
+    if (p2o_dim_is_int(n, NULL))
+        return v;
+    Dim *at = NEW(lo->arena, Dim);          /* known here even where the arithmetic is not seen through */
+    *at = n;
+    v->shape = (Shape){ 1, at };
+    return v;
+}
+
 /* One vector out of parts, runs of numbers joined. */
 static Value *vector(Lower *lo, const Dim *parts, int n)
 {
@@ -315,24 +327,21 @@ Value *expand(Lower *lo, Value *x, Shape to)
     return grows ? emit(lo, ONNX_Expand, x, vector(lo, target, to.rank)) : x;
 }
 
-Value *full(Lower *lo, Shape s, DType t, double v)
+Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 {
-    t = part_of(t);
     if (s.rank == 0)
-        return num(lo, t, v);
-    const int64_t one = 1;
-    const Tensor *scalar = p2o_tensor_scalar(lo->arena, t, v, 0, true);
-    Tensor       *unit = NEW(lo->arena, Tensor);
+        return p2o_build_const(lo->b, scalar);
+    Tensor  *unit = NEW(lo->arena, Tensor);
+    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
     *unit = *scalar;
     unit->rank = 1;
-    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
-    sizes[0] = sizes[1] = one;
+    sizes[0] = sizes[1] = 1;
     unit->sizes = sizes;
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
 }
 
-Value *iota(Lower *lo, Dim n)
+Value *full(Lower *lo, Shape s, DType t, double v)
 {
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, part_of(t), v, 0, true));
 }

@@ -52,9 +52,16 @@ void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
     c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
 }
 
-static Dim data_symbol(Infer *in, const char *name)
+static Dim data_symbol(Infer *in, const char *name, int64_t low)
 {
-    Dim sym = p2o_dim_sym(in->dims, name);
+    bool known = p2o_dim_has_sym(in->dims, str_of(name));
+    Dim  sym = p2o_dim_sym(in->dims, name);
+    if (!sym) {
+        rule_fail(in, "'%s' cannot name a size", name);
+        return NULL;
+    }
+    if (!known)
+        p2o_dim_set_range(in->dims, sym, low, NO_UPPER);
     p2o_set_role(in->bind, sym, ROLE_DATA);
     return p2o_resolve(in->bind, sym);
 }
@@ -64,7 +71,7 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, c->outs[i]->name);
+        value = data_symbol(in, p2o_printf(in->arena, "%s.value", c->outs[i]->name), NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -133,6 +140,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
@@ -209,14 +217,7 @@ Shape without_dim(Infer *in, Shape s, int i)
     return (Shape){ s.rank - 1, at };
 }
 
-Shape insert_dim(Infer *in, Shape s, int i, Dim d)
-{
-    Dim *at = p2o_shape_copy(in->arena, s, 1);
-    for (int k = s.rank; k > i; k--)
-        at[k] = at[k - 1];
-    at[i] = d;
-    return (Shape){ s.rank + 1, at };
-}
+Shape insert_dim(Infer *in, Shape s, int i, Dim d) { return p2o_shape_insert(in->arena, s, i, d); }
 
 Shape concat_shapes(Infer *in, Shape a, Shape b)
 {
@@ -237,14 +238,19 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
-/* A literal 1 broadcasts, whatever else it might have followed. */
+/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
+ * every capture. */
 static bool is_open_one(Infer *in, Dim d)
 {
     int64_t v;
     d = p2o_resolve(in->bind, d);
-    if (is_soft(in, d) && p2o_hint_at(in->bind, d, 0, &v) && v == 1)
-        harden(in, d);
-    return dim_is(p2o_resolve(in->bind, d), 1);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    harden(in, d);
+    return true;
 }
 
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
@@ -269,7 +275,7 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
     const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)

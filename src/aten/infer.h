@@ -28,7 +28,7 @@ bool p2o_infer(Program *p, Bindings *b);
 
 /* Results. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s);
-void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only */
+void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only, of any sign */
 void set_float(Infer *in, const Call *c, int i);
 void set_bool(Infer *in, const Call *c, int i);
 static inline int nouts(const Call *c) { return c->nouts; }
@@ -50,8 +50,8 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 bool is_soft(const Infer *in, Dim d);
 bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
 bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
-/* from and to (a NULL in it is a size to be found) hold the same elements: settles what is open. */
-bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to);
+/* `from` reshaped to `to`, which may hold one -1; the number of elements must agree. */
+bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out);
 
 /* Shapes. */
 static inline Dim dim_at(Shape s, int i) { return s.at[i < 0 ? i + s.rank : i]; }

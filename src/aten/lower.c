@@ -113,6 +113,10 @@ Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
         return full(lo, p2o_arg_type(x).shape, x->kind == ARG_VAR ? p2o_arg_type(x).dtype : number, 0);
     int part = x == lo->right ? lo->right_part : lo->part;
     switch (x->kind) {
+    case ARG_VAR: {
+        Value *v = var_value(lo, x->var);
+        return v && x->var->type.kind != TY_TENSOR ? cast(lo, v, number) : v;
+    }
     case ARG_VAR:
         return var_value(lo, x->var, part);
     case ARG_COMPLEX:
@@ -280,10 +284,13 @@ Value *atan2_of(Lower *lo, Value *y, Value *x)
 
 Value *cast(Lower *lo, Value *x, DType t)
 {
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
     t = part_of(t);
     if (x->dtype == t)
         return x;
-    return emit_with(lo, ONNX_Cast, ATTRS(attr_int("to", p2o_dtype_onnx(t))), x);
+    if (p2o_dtype_bytes(t) == 1 && is_float(t))     /* too large is NaN or infinity, as in PyTorch */
+        return emit_with(lo, ONNX_Cast, ATTRS(to, attr_int("saturate", 0)), x);
+    return emit_with(lo, ONNX_Cast, ATTRS(to), x);
 }
 
 Value *transpose(Lower *lo, Value *x, const int64_t *perm)
@@ -343,6 +350,29 @@ Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t ste
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index)
 {
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, dim_scalar(lo, index));
+}
+
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with)
+{
+    Dim  all[2 * MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < 2 * rank(x); i++)
+        all[i] = p2o_dim_int(lo->dims, 0);
+    for (int i = 0; i < n; i++) {
+        all[first + i] = pads[i];
+        all[rank(x) + first + i] = pads[n + i];
+        any |= !dim_is(pads[i], 0) || !dim_is(pads[n + i], 0);
+    }
+    if (!any)
+        return x;
+    return emit(lo, ONNX_Pad, x, shape_value(lo, (Shape){ 2 * rank(x), all }),
+                with != 0 ? num(lo, x->dtype, with) : NULL);
+}
+
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation)
+{
+    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1), range_of(lo, kernel, dilation));
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
 }
 
 /* axes became an input of ReduceSum in opset 13 and of the others in 18. */

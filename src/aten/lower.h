@@ -116,6 +116,10 @@ Value *concat(Lower *lo, int axis, Value *const *v, int n);
 /* [start, end) with a positive step along one axis; NULL end: to the last. */
 Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
+/* Constants put before and after n axes from `first` on: pads has n begins, then n ends. */
+Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with);
+/* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
 Value *flat(Lower *lo, Value *x);                               /* rank 1 */
 /* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
@@ -131,11 +135,13 @@ Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
 Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
+Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
+static inline Value *iota(Lower *lo, Dim n) { return range_of(lo, n, 1); }
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
-Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
+Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
 bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */

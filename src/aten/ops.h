@@ -54,4 +54,8 @@ const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
 /* Parsed on first use. */
 const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
 
+/* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is no such
+ * row (quietly) or the arguments do not fit (after a diagnostic). */
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc);
+
 #endif

@@ -1,13 +1,291 @@
-/* Activations and softmax. */
+/* Activations, softmax, and dropout as it is at inference. */
 #include "aten/lower.h"
+
+#include <math.h>
+
+/* PyTorch's kernels of these take floats only. */
+static void shape_float_only(Infer *in, const Call *c)
+{
+    Type x = p2o_arg_type(&c->args[0]);
+    if (!is_float(x.dtype) && !is_complex(x.dtype))
+        rule_fail(in, "%s of %s", c->target + strlen("aten::"), p2o_dtype_torch(x.dtype));
+    else
+        p2o_rule_same(in, c);
+}
+
+/* ONNX Runtime's Relu knows no int64. */
+static Value *lower_relu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    if (is_float(x->dtype))
+        return emit(lo, ONNX_Relu, x);
+    return emit(lo, ONNX_Max, x, num(lo, x->dtype, 0));
+}
+
+static Value *lower_relu6(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    return emit(lo, ONNX_Clip, x, num(lo, x->dtype, 0), num(lo, x->dtype, 6));
+}
+
+static Value *lower_hardtanh(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    return emit(lo, ONNX_Clip, x, number_arg(lo, c, "min_val", x->dtype), number_arg(lo, c, "max_val", x->dtype));
+}
+
+static Value *leaky_relu(Lower *lo, Value *x, double slope)
+{
+    return emit_with(lo, ONNX_LeakyRelu, ATTRS(attr_float("alpha", slope)), x);
+}
+
+static Value *lower_leaky_relu(Lower *lo, const Call *c)
+{
+    double slope;
+    if (!fixed_number(lo, c, "negative_slope", &slope))
+        return NULL;
+    return leaky_relu(lo, tensor_arg(lo, c, "self"), slope);
+}
+
+/* The slope is drawn in training only; else it is the middle. */
+static void shape_rrelu(Infer *in, const Call *c)
+{
+    if (bool_arg(c, "training"))
+        rule_unsupported(in, "training: call model.eval() before the capture");
+    shape_float_only(in, c);
+    if (nouts(c) == 2)
+        set_out(in, c, 1, type_arg(c, "noise").dtype, shape_arg(c, "noise"));
+}
+
+static Value *lower_rrelu(Lower *lo, const Call *c)
+{
+    double low, high;
+    if (!fixed_number(lo, c, "lower", &low) || !fixed_number(lo, c, "upper", &high))
+        return NULL;
+    return leaky_relu(lo, tensor_arg(lo, c, "self"), (low + high) / 2);
+}
+
+static void lower_rrelu_with_noise(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = lower_rrelu(lo, c);
+    out[1] = tensor_arg(lo, c, "noise");
+}
+
+/* One weight for all, or one for each channel: dim 1. */
+static void shape_prelu(Infer *in, const Call *c)
+{
+    Shape x = shape_arg(c, "self"), w = shape_arg(c, "weight");
+    if (w.rank > 1) {
+        rule_fail(in, "weight: rank %d, expected 0 or 1", w.rank);
+        return;
+    }
+    if (w.rank == 1 && !dim_is(w.at[0], 1) &&
+        !must_equal(in, c, w.at[0], x.rank > 1 ? x.at[1] : int_dim(in, 1), "channels"))
+        return;
+    shape_float_only(in, c);
+}
+
+static Value *lower_prelu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self"), *w = tensor_as(lo, c, "weight", x->dtype);
+    int64_t axes[MAX_RANK];
+    if (rank(x) == 0 && rank(w) == 1)
+        return emit(lo, ONNX_PRelu, x, squeeze(lo, w, 0));
+    if (rank(x) > 2 && rank(w) == 1 && !is_size(w, 0, 1)) {
+        for (int i = 2; i < rank(x); i++)
+            axes[i - 2] = i - 1;
+        w = emit(lo, ONNX_Unsqueeze, w, ints_const(lo, axes, (size_t)rank(x) - 2));
+    }
+    return emit(lo, ONNX_PRelu, x, w);
+}
+
+/* The weight has the rank of self. */
+static void shape_prelu_kernel(Infer *in, const Call *c)
+{
+    broadcast(in, c, shape_arg(c, "self"), shape_arg(c, "weight"));
+    shape_float_only(in, c);
+}
+
+/* scale * x, or scale * alpha * (exp(input_scale * x) - 1) where x is negative. */
+static Value *lower_elu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    double alpha, scale, input_scale;
+    if (!fixed_number(lo, c, "alpha", &alpha) || !fixed_number(lo, c, "scale", &scale) ||
+        !fixed_number(lo, c, "input_scale", &input_scale))
+        return NULL;
+    if (input_scale == 1 && scale != 1)
+        return emit_with(lo, ONNX_Selu, ATTRS(attr_float("alpha", alpha), attr_float("gamma", scale)), x);
+    Value *y = emit_with(lo, ONNX_Elu, ATTRS(attr_float("alpha", alpha)), times_num(lo, x, input_scale));
+    if (input_scale == 1)
+        return y;
+    return times_num(lo, choose(lo, emit(lo, ONNX_Greater, x, num(lo, x->dtype, 0)), x, y), scale);
+}
+
+/* ONNX's Celu is for f32 alone: others are alpha * elu(x / alpha). */
+static Value *lower_celu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    double alpha;
+    if (!fixed_number(lo, c, "alpha", &alpha))
+        return NULL;
+    if (alpha == 1)
+        return emit(lo, ONNX_Elu, x);
+    if (x->dtype == DT_F32)
+        return emit_with(lo, ONNX_Celu, ATTRS(attr_float("alpha", alpha)), x);
+    Value *y = times_num(lo, emit(lo, ONNX_Elu, emit(lo, ONNX_Div, x, num(lo, x->dtype, alpha))), alpha);
+    return choose(lo, emit(lo, ONNX_Greater, x, num(lo, x->dtype, 0)), x, y);
+}
+
+/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
+static Value *gelu_by_parts(Lower *lo, const Call *c, bool by_tanh)
+{
+    Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))), *y;
+    if (by_tanh) {
+        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
+        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
+    } else {
+        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
+    }
+    y = emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
+    return cast(lo, y, out_dtype(c, 0));
+}
+
+static Value *lower_gelu(Lower *lo, const Call *c)
+{
+    const char *approximate = str_arg(c, "approximate");
+    bool        by_tanh = same(approximate, "tanh");
+    if (!by_tanh && !same(approximate, "none"))
+        return unsupported(lo, c, "approximate '%s'", approximate);
+    if (lo->opset < 20)
+        return gelu_by_parts(lo, c, by_tanh);
+    Value *x = tensor_arg(lo, c, "self");
+    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
+                   : emit(lo, ONNX_Gelu, x);
+}
+
+static Value *lower_silu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    return emit(lo, ONNX_Mul, x, emit(lo, ONNX_Sigmoid, x));
+}
+
+static Value *lower_mish(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    if (lo->opset >= 18)
+        return emit(lo, ONNX_Mish, x);
+    return emit(lo, ONNX_Mul, x, emit(lo, ONNX_Tanh, emit(lo, ONNX_Softplus, x)));
+}
+
+static Value *lower_hardsigmoid(Lower *lo, const Call *c)
+{
+    return emit_with(lo, ONNX_HardSigmoid, ATTRS(attr_float("alpha", 1.0 / 6), attr_float("beta", 0.5)),
+                     tensor_arg(lo, c, "self"));
+}
+
+/* 0 within lambd of 0.  ONNX's Shrink would make NaN 0 too. */
+static Value *lower_hardshrink(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    Value *small = emit(lo, ONNX_LessOrEqual, emit(lo, ONNX_Abs, x), number_arg(lo, c, "lambd", x->dtype));
+    return choose(lo, small, num(lo, x->dtype, 0), x);
+}
+
+static Value *lower_softshrink(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self"), *most = number_arg(lo, c, "lambd", x->dtype);
+    double lambd;
+    Value *least = p2o_number_is_const(p2o_call_arg(c, "lambd"), &lambd) ? num(lo, x->dtype, -lambd)
+                                                                        : emit(lo, ONNX_Neg, most);
+    return emit(lo, ONNX_Sub, x, emit(lo, ONNX_Clip, x, least, most));
+}
+
+/* value where x <= threshold, so NaN stays */
+static Value *lower_threshold(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    DType  t = x->dtype;
+    return choose(lo, emit(lo, ONNX_LessOrEqual, x, number_arg(lo, c, "threshold", t)),
+                  number_arg(lo, c, "value", t), x);
+}
+
+/* log(1 + exp(beta x)) / beta, and x itself beyond the threshold: from 20 on there is no difference. */
+static Value *lower_softplus(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    double beta, threshold;
+    if (!fixed_number(lo, c, "beta", &beta) || !fixed_number(lo, c, "threshold", &threshold))
+        return NULL;
+    Value *z = times_num(lo, x, beta), *y = emit(lo, ONNX_Softplus, z);
+    if (beta != 1)
+        y = emit(lo, ONNX_Div, y, num(lo, x->dtype, beta));
+    if (threshold >= 20 && beta > 0)
+        return y;
+    return choose(lo, emit(lo, ONNX_Greater, z, num(lo, x->dtype, threshold)), x, y);
+}
+
+/* -softplus(-x) */
+static Value *lower_log_sigmoid(Lower *lo, const Call *c)
+{
+    Value *x = emit(lo, ONNX_Neg, tensor_arg(lo, c, "self"));
+    return emit(lo, ONNX_Neg, emit(lo, ONNX_Softplus, x));
+}
+
+static void shape_log_sigmoid_forward(Infer *in, const Call *c)
+{
+    Type x = type_arg(c, "self");
+    shape_float_only(in, c);
+    set_out(in, c, 1, x.dtype, x.shape);
+}
+
+/* The second result, for the backward pass, is exp(-|x|). */
+static void lower_log_sigmoid_forward(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = lower_log_sigmoid(lo, c);
+    if (c->outs[1])
+        out[1] = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, tensor_arg(lo, c, "self"))));
+}
+
+static void shape_glu(Infer *in, const Call *c)
+{
+    Type x = type_arg(c, "self");
+    int  dim;
+    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
+        return;
+    Dim two = int_dim(in, 2), size = x.shape.at[dim];
+    if (p2o_dim_eq(in->dims, p2o_dim_mod(in->dims, size, two), int_dim(in, 0)) == NO) {
+        rule_fail(in, "size %s at dim %d is odd", p2o_dim_text(in->dims, size), dim);
+        return;
+    }
+    set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, p2o_dim_floordiv(in->dims, size, two)));
+}
+
+/* The first half times the sigmoid of the second. */
+static Value *lower_glu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self"), *half[2];
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
+    if (lo->opset >= 18)
+        emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", dim), attr_int("num_outputs", 2)), 2, half, x);
+    else
+        emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", dim)), 2, half, x);
+    return emit(lo, ONNX_Mul, half[0], emit(lo, ONNX_Sigmoid, half[1]));
+}
 
 /* The result's type is dtype when given; the input is cast before, as PyTorch does. */
 static void shape_softmax(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
     int  dim;
-    if (must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
-        set_out(in, c, 0, dtype_arg(c, "dtype", x.dtype), x.shape);
+    if (!must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
+        return;
+    DType t = dtype_arg(c, "dtype", x.dtype);
+    if (is_float(t) || is_complex(t))
+        set_out(in, c, 0, t, x.shape);
+    else
+        rule_fail(in, "of %s: give a float dtype", p2o_dtype_torch(t));
 }
 
 static void shape_half_softmax(Infer *in, const Call *c)
@@ -36,17 +314,109 @@ static Value *softmax_like(Lower *lo, const Call *c, OnnxOp op)
 static Value *lower_softmax(Lower *lo, const Call *c) { return softmax_like(lo, c, ONNX_Softmax); }
 static Value *lower_log_softmax(Lower *lo, const Call *c) { return softmax_like(lo, c, ONNX_LogSoftmax); }
 
+/* 0 where everything along dim is -infinity. */
+static Value *lower_safe_softmax(Lower *lo, const Call *c)
+{
+    Value *y = lower_softmax(lo, c), *x = cast(lo, tensor_arg(lo, c, "self"), y->dtype);
+    Value *lowest = num(lo, y->dtype, -(double)INFINITY), *most = x;
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x), true, &dim);
+    if (rank(x))
+        most = reduce(lo, ONNX_ReduceMax, x, (const int64_t[]){ dim }, 1, true);
+    return choose(lo, emit(lo, ONNX_Equal, most, lowest), num(lo, y->dtype, 0), y);
+}
+
+static bool drops(const Call *c)
+{
+    bool train = p2o_call_arg(c, "train")->kind == ARG_NONE || bool_arg(c, "train");
+    return train && float_arg(c, "p") != 0;
+}
+
+static void shape_dropout(Infer *in, const Call *c)
+{
+    if (drops(c))
+        rule_unsupported(in, "training: call model.eval() before the capture");
+    p2o_rule_same(in, c);
+}
+
+static void shape_native_dropout(Infer *in, const Call *c)
+{
+    shape_dropout(in, c);
+    set_out(in, c, 1, DT_BOOL, shape_arg(c, "input"));
+}
+
+static Value *lower_dropout(Lower *lo, const Call *c) { return tensor_arg(lo, c, "input"); }
+
+static void lower_native_dropout(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = tensor_arg(lo, c, "input");
+    if (c->outs[1])
+        out[1] = full(lo, out_shape(c, 1), DT_BOOL, 1);
+}
+
+#define TRAINING_LIMIT "training=True"
+#define ROW_DROPOUT(name)                                                                       \
+    { name "(Tensor input, float p, bool train) -> Tensor", shape_dropout, .lower = lower_dropout, \
+      .limits = TRAINING_LIMIT }
+
 const AtenOp p2o_ops_act[] = {
-    { "relu(Tensor self) -> Tensor", p2o_rule_same, .onnx = ONNX_Relu },
+    { "relu(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_relu },
+    { "relu6(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_relu6 },
+    { "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", p2o_rule_same,
+      .lower = lower_hardtanh },
+    { "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape_float_only,
+      .lower = lower_leaky_relu },
+    { "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+      shape_rrelu, .lower = lower_rrelu, .limits = TRAINING_LIMIT },
+    { "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+      shape_rrelu, .lower = lower_rrelu, .limits = TRAINING_LIMIT },
+    { "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)",
+      shape_rrelu, .lower_many = lower_rrelu_with_noise, .limits = TRAINING_LIMIT },
+    { "prelu(Tensor self, Tensor weight) -> Tensor", shape_prelu, .lower = lower_prelu },
+    { "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape_prelu_kernel, .onnx = ONNX_PRelu },
+    { "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+      shape_float_only, .lower = lower_elu },
+    { "selu(Tensor self) -> Tensor", shape_float_only, .onnx = ONNX_Selu },
+    { "celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape_float_only, .lower = lower_celu },
+    { "gelu(Tensor self, *, str approximate='none') -> Tensor", shape_float_only, .lower = lower_gelu },
+    { "silu(Tensor self) -> Tensor", shape_float_only, .lower = lower_silu },
+    { "mish(Tensor self) -> Tensor", shape_float_only, .lower = lower_mish },
+    { "hardsigmoid(Tensor self) -> Tensor", shape_float_only, .lower = lower_hardsigmoid },
+    { "hardswish(Tensor self) -> Tensor", shape_float_only, .onnx = ONNX_HardSwish },
+    { "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shape_float_only,
+      .lower = lower_hardshrink },
+    { "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shape_float_only,
+      .lower = lower_softshrink },
+    { "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", p2o_rule_same,
+      .lower = lower_threshold },
+    { "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape_float_only,
+      .lower = lower_softplus },
+    { "log_sigmoid(Tensor self) -> Tensor", shape_float_only, .lower = lower_log_sigmoid },
+    { "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", shape_log_sigmoid_forward,
+      .lower_many = lower_log_sigmoid_forward },
+    { "glu(Tensor self, int dim=-1) -> Tensor", shape_glu, .lower = lower_glu },
     { "sigmoid(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Sigmoid },
+    { "special_expit(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Sigmoid },
     { "tanh(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Tanh },
     { "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", shape_softmax,
       .lower = lower_softmax },
+    { "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", shape_softmax,
+      .lower = lower_softmax },
     { "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape_half_softmax,
       .lower = lower_softmax },
+    { "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", shape_softmax,
+      .lower = lower_safe_softmax },
     { "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", shape_softmax,
+      .lower = lower_log_softmax },
+    { "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", shape_softmax,
       .lower = lower_log_softmax },
     { "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape_half_softmax,
       .lower = lower_log_softmax },
+    ROW_DROPOUT("dropout"),
+    ROW_DROPOUT("feature_dropout"),
+    ROW_DROPOUT("alpha_dropout"),
+    ROW_DROPOUT("feature_alpha_dropout"),
+    { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape_native_dropout,
+      .lower_many = lower_native_dropout, .limits = TRAINING_LIMIT },
     { 0 },
 };

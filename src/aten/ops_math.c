@@ -102,28 +102,27 @@ static Value *fmod_of(Lower *lo, Value *x, Value *y)
 }
 
 /* A divisor by which the rounded quotient reaches a whole number only where the exact one does. */
-static bool divides_exactly(const Call *c)
-{
-    double f;
-    return p2o_number_is_const(p2o_call_arg(c, "other"), &f) && f == floor(f) && f != 0 && fabs(f) <= 2048;
-}
+static bool divides_exactly(double f) { return f == floor(f) && fabs(f) <= 2048; }
 
 /* Python's //.  x / y may round up to a whole number that the exact quotient does not reach, so
  * the remainder is taken off first: then the quotient is whole but for rounding. */
 static Value *floor_quotient(Lower *lo, const Call *c, Value *x, Value *y)
 {
-    DType t = x->dtype;
-    if (is_unsigned(t))
+    DType  t = x->dtype;
+    double f;
+    bool   is_number = p2o_number_is_const(p2o_call_arg(c, "other"), &f);
+    if (is_unsigned(t) || (is_number && f == 0))
         return emit(lo, ONNX_Div, x, y);
     if (!is_float(t))
         return emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mod, x, y)), y);
-    if (divides_exactly(c))
+    if (is_number && divides_exactly(f))
         return emit(lo, ONNX_Floor, emit(lo, ONNX_Div, x, y));
     Value *m = fmod_of(lo, x, y);
     Value *q = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, m), y);
-    q = emit(lo, ONNX_Sub, q, cast(lo, signs_differ(lo, c, m, y), t));
-    return choose(lo, emit(lo, ONNX_Equal, y, num(lo, t, 0)), emit(lo, ONNX_Div, x, y),
-                  emit(lo, ONNX_Round, q));
+    q = emit(lo, ONNX_Round, emit(lo, ONNX_Sub, q, cast(lo, signs_differ(lo, c, m, y), t)));
+    if (is_number)
+        return q;
+    return choose(lo, emit(lo, ONNX_Equal, y, num(lo, t, 0)), emit(lo, ONNX_Div, x, y), q);
 }
 
 static Value *trunc_quotient(Lower *lo, Value *x, Value *y)
@@ -267,7 +266,7 @@ static Value *log_add_exp(Lower *lo, const Call *c, double log_base)
     DType  t = wide_of(out_dtype(c, 0));
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
     Value *d = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 0), emit(lo, ONNX_Sub, x, y));
-    d = times_num(lo, emit(lo, ONNX_Abs, d), -log_base);
+    d = times_num(lo, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, d)), log_base);
     d = times_num(lo, emit(lo, ONNX_Softplus, d), 1 / log_base);
     return cast(lo, emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, y), d), out_dtype(c, 0));
 }

@@ -440,53 +440,61 @@ static void shape_embedding_bag(Infer *in, const Call *c)
 }
 
 /* The bag of each index: how many bags begin at or before it, less one.  Empty bags begin together. */
-static Value *bag_of_each(Lower *lo, Value *offsets, Dim count, Dim bags)
+static Value *bag_of_each(Lower *lo, Value *offsets, Dim count)
 {
-    Dim    past = p2o_dim_add(lo->dims, count, p2o_dim_int(lo->dims, 1)), zero = p2o_dim_int(lo->dims, 0);
-    Value *starts = slice_axis(lo, offsets, 0, zero, bags, 1);
-    Value *begins = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, (Shape){ 1, &past }, DT_I64, 0), starts,
-                                 full(lo, (Shape){ 1, &bags }, DT_I64, 1), "add");
-    Value *sums = emit(lo, ONNX_CumSum, slice_axis(lo, begins, 0, zero, count, 1), num(lo, DT_I64, 0));
-    return emit(lo, ONNX_Sub, sums, num(lo, DT_I64, 1));
+    Dim    past = p2o_dim_add(lo->dims, count, p2o_dim_int(lo->dims, 1));
+    Value *begins = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, (Shape){ 1, &past }, DT_I64, 0), offsets,
+                                 full(lo, offsets->shape, DT_I64, 1), "add");
+    begins = slice_axis(lo, begins, 0, p2o_dim_int(lo->dims, 0), count, 1);
+    return emit(lo, ONNX_Sub, emit(lo, ONNX_CumSum, begins, num(lo, DT_I64, 0)), num(lo, DT_I64, 1));
 }
 
+/* The index that counts for nothing; NULL: there is none.  A negative one counts from the end where
+ * the argument may be None, and is none where it may not. */
+static Dim padding_index(Lower *lo, const Call *c, const Value *weight)
+{
+    int arg = p2o_schema_find(c->schema, "padding_idx");
+    if (arg < 0 || c->args[arg].kind == ARG_NONE)
+        return NULL;
+    int64_t i = int_arg(c, "padding_idx");
+    if (i >= 0)
+        return p2o_dim_int(lo->dims, i);
+    return c->schema->args[arg].optional ? p2o_dim_add(lo->dims, size_at(weight, 0), p2o_dim_int(lo->dims, i))
+                                         : NULL;
+}
+
+/* With include_last_offset what follows the last bag makes one more, which is dropped. */
 static void lower_embedding_bag(Lower *lo, const Call *c, Value **out)
 {
     Value  *w = tensor_arg(lo, c, "weight"), *indices = tensor_arg(lo, c, "indices");
-    Value  *weights = tensor_arg(lo, c, "per_sample_weights");
-    int64_t mode = int_arg(c, "mode"), padding = -1;
-    Shape   s = out_shape(c, 0);
+    Value  *offsets = tensor_arg(lo, c, "offsets"), *weights = tensor_arg(lo, c, "per_sample_weights");
+    Value  *counted = NULL;                 /* false for indices that are padding; NULL: none is */
+    Dim     padding = padding_index(lo, c, w), all[2] = { size_at(offsets, 0), size_at(w, 1) };
+    int64_t mode = int_arg(c, "mode");
     DType   t = w->dtype;
     if (mode == BAG_MAX && lo->opset < 18) {
         unsupported(lo, c, "mode max below opset 18");
         return;
     }
-    if (p2o_schema_find(c->schema, "padding_idx") >= 0 && has_arg(c, "padding_idx"))
-        padding = int_arg(c, "padding_idx");
-    Value *rows = emit(lo, ONNX_Gather, w, indices);
-    Value *bag = bag_of_each(lo, tensor_arg(lo, c, "offsets"), size_at(indices, 0), s.at[0]);
-    Value *counted = NULL;                  /* false for indices that are padding; NULL: none is */
-    Target at = { .op = ONNX_ScatterND, .index = unsqueeze(lo, bag, 1), .shape = rows->shape };
-    if (padding >= 0)
-        counted = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, indices, num(lo, indices->dtype, (double)padding)));
+    const char *reduction = mode == BAG_MAX ? "max" : "add";
+    Value *nothing = identity_of(lo, t, reduction), *rows = emit(lo, ONNX_Gather, w, indices);
+    Value *bag = bag_of_each(lo, offsets, size_at(indices, 0));
     if (weights)
         rows = emit(lo, ONNX_Mul, rows, unsqueeze(lo, weights, 1));
-    Value *nothing = identity_of(lo, t, mode == BAG_MAX ? "max" : "add");
-    if (counted)
+    if (padding) {
+        counted = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, indices, cast(lo, dim_scalar(lo, padding), indices->dtype)));
         rows = emit(lo, ONNX_Where, unsqueeze(lo, counted, 1), rows, nothing);
-    Value *y = write_at(lo, &at, expand(lo, nothing, s), rows, mode == BAG_MAX ? "max" : "add");
-    if (mode == BAG_SUM) {
-        out[0] = y;
-        return;
     }
-    Value *ones = counted ? cast(lo, counted, t) : full(lo, indices->shape, t, 1);
-    Value *sizes = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, (Shape){ 1, &s.at[0] }, t, 0), bag, ones,
-                                "add");
-    sizes = unsqueeze(lo, sizes, 1);
-    if (mode == BAG_MEAN)
-        out[0] = emit(lo, ONNX_Div, y, emit(lo, ONNX_Max, sizes, num(lo, t, 1)));
-    else
-        out[0] = emit(lo, ONNX_Where, cast(lo, sizes, DT_BOOL), y, num(lo, t, 0));
+    Value *y = scatter_with(lo, ONNX_ScatterND, 0, expand(lo, nothing, (Shape){ 2, all }),
+                            unsqueeze(lo, bag, 1), rows, reduction);
+    if (mode != BAG_SUM) {
+        Value *ones = counted ? cast(lo, counted, t) : full(lo, indices->shape, t, 1);
+        Value *sizes = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, offsets->shape, t, 0), bag, ones, "add");
+        sizes = unsqueeze(lo, sizes, 1);
+        y = mode == BAG_MEAN ? emit(lo, ONNX_Div, y, emit(lo, ONNX_Max, sizes, num(lo, t, 1)))
+                             : emit(lo, ONNX_Where, cast(lo, sizes, DT_BOOL), y, num(lo, t, 0));
+    }
+    out[0] = slice_axis(lo, y, 0, p2o_dim_int(lo->dims, 0), out_shape(c, 0).at[0], 1);
 }
 
 #define BAG_ARGS "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, " \

@@ -1,7 +1,4 @@
-/* Elementary functions of one tensor.
- *
- * Integers and bool become f32 where the result is no whole number.  log1p and expm1 are accurate near
- * 0, where 1 + x loses the digits of x. */
+/* Elementary functions of one tensor; integers and bool become f32 where the result is no whole number. */
 #include "aten/lower.h"
 
 #include <float.h>
@@ -50,7 +47,10 @@ static Value *lower_round_decimals(Lower *lo, const Call *c)
         return decimals == 0 ? x : unsupported(lo, c, "decimals of integers");
     if (decimals == 0)
         return emit(lo, ONNX_Round, tensor_arg(lo, c, "self"));
-    Value *ten = num(lo, x->dtype, pow(10, fabs((double)decimals)));
+    double ten_power = 1;
+    for (double i = fabs((double)decimals); i > 0 && ten_power < DBL_MAX; i--)
+        ten_power *= 10;
+    Value *ten = num(lo, x->dtype, ten_power);
     OnnxOp there = decimals > 0 ? ONNX_Mul : ONNX_Div, back = decimals > 0 ? ONNX_Div : ONNX_Mul;
     x = emit(lo, ONNX_Round, emit(lo, there, x, ten));
     return cast(lo, emit(lo, back, x, ten), t);
@@ -86,27 +86,6 @@ static Value *log_to_base(Lower *lo, const Call *c, double log_base)
 
 static Value *lower_log2(Lower *lo, const Call *c) { return log_to_base(lo, c, LN_2); }
 static Value *lower_log10(Lower *lo, const Call *c) { return log_to_base(lo, c, LN_10); }
-
-/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
-static Value *log1p_of(Lower *lo, Value *x)
-{
-    Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
-    Value *error = emit(lo, ONNX_Sub, plus_num(lo, u, -1), x);
-    Value *near = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, x), num(lo, x->dtype, 0.5));
-    return choose(lo, near, emit(lo, ONNX_Sub, log, emit(lo, ONNX_Div, error, u)), log);
-}
-
-static Value *lower_log1p(Lower *lo, const Call *c)
-{
-    return cast(lo, log1p_of(lo, float_self(lo, c)), out_dtype(c, 0));
-}
-
-/* tanh(x / 2) * (exp(x) + 1) */
-static Value *lower_expm1(Lower *lo, const Call *c)
-{
-    Value *x = float_self(lo, c), *t = emit(lo, ONNX_Tanh, times_num(lo, x, 0.5));
-    return cast(lo, emit(lo, ONNX_Mul, t, plus_num(lo, emit(lo, ONNX_Exp, x), 1)), out_dtype(c, 0));
-}
 
 static Value *lower_deg2rad(Lower *lo, const Call *c)
 {
@@ -177,29 +156,6 @@ static Value *lower_angle(Lower *lo, const Call *c)
     return choose(lo, emit(lo, ONNX_IsNaN, x), x, y);
 }
 
-/* x * log(y), 0 where x is unless y is NaN. */
-static Value *times_log(Lower *lo, const Call *c, Value *log_of(Lower *, Value *), double log_zero)
-{
-    DType  t = wide_of(out_dtype(c, 0));
-    Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
-    Value *at_zero = emit(lo, ONNX_And, emit(lo, ONNX_Equal, x, num(lo, t, 0)), emit(lo, ONNX_Equal, y, y));
-    y = log_of(lo, choose(lo, at_zero, num(lo, t, log_zero), y));
-    return cast(lo, emit(lo, ONNX_Mul, x, y), out_dtype(c, 0));
-}
-
-static Value *log_of_value(Lower *lo, Value *x) { return emit(lo, ONNX_Log, x); }
-static Value *lower_xlogy(Lower *lo, const Call *c) { return times_log(lo, c, log_of_value, 1); }
-static Value *lower_xlog1py(Lower *lo, const Call *c) { return times_log(lo, c, log1p_of, 0); }
-
-/* -x log(x) */
-static Value *lower_entr(Lower *lo, const Call *c)
-{
-    Value *x = float_self(lo, c), *zero = num(lo, x->dtype, 0);
-    Value *y = emit(lo, ONNX_Neg, emit(lo, ONNX_Mul, x, emit(lo, ONNX_Log, x)));
-    y = choose(lo, emit(lo, ONNX_Less, x, zero), num(lo, x->dtype, -(double)INFINITY), y);
-    return cast(lo, choose(lo, emit(lo, ONNX_Equal, x, zero), zero, y), out_dtype(c, 0));
-}
-
 #define UNARY(name)  name "(Tensor self) -> Tensor"
 #define ROW_SAME(name, op)     { UNARY(name), p2o_rule_same, .onnx = op }
 #define ROW_FLOAT(name, op)    { UNARY(name), p2o_rule_float, .onnx = op }
@@ -207,11 +163,6 @@ static Value *lower_entr(Lower *lo, const Call *c)
 #define ROW_FLOAT_FN(name, fn) { UNARY(name), p2o_rule_float, .lower = fn }
 /* A real number is its own conjugate and real part. */
 #define ROW_REAL(name) { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_same }
-#define ROW_XLOG(name, other_scalar, self_scalar, fn)                                           \
-    { name "(Tensor self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn },       \
-    { other_scalar "(Tensor self, Scalar other) -> Tensor", p2o_rule_binary_float, .lower = fn }, \
-    { self_scalar "(Scalar self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn }
-
 const AtenOp p2o_ops_unary[] = {
     ROW_SAME("neg", ONNX_Neg),
     ROW_SAME("negative", ONNX_Neg),
@@ -244,13 +195,9 @@ const AtenOp p2o_ops_unary[] = {
     ROW_FLOAT("exp", ONNX_Exp),
     ROW_FLOAT_FN("exp2", lower_exp2),
     ROW_FLOAT_FN("special_exp2", lower_exp2),
-    ROW_FLOAT_FN("expm1", lower_expm1),
-    ROW_FLOAT_FN("special_expm1", lower_expm1),
     ROW_FLOAT("log", ONNX_Log),
     ROW_FLOAT_FN("log2", lower_log2),
     ROW_FLOAT_FN("log10", lower_log10),
-    ROW_FLOAT_FN("log1p", lower_log1p),
-    ROW_FLOAT_FN("special_log1p", lower_log1p),
     ROW_FLOAT("sin", ONNX_Sin),
     ROW_FLOAT("cos", ONNX_Cos),
     ROW_FLOAT("tan", ONNX_Tan),
@@ -276,10 +223,5 @@ const AtenOp p2o_ops_unary[] = {
     { "special_logit(Tensor self, float? eps=None) -> Tensor", p2o_rule_float, .lower = lower_logit },
     { "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
       p2o_rule_same, .lower = lower_nan_to_num },
-    ROW_XLOG("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self", lower_xlogy),
-    ROW_XLOG("special_xlogy", "special_xlogy.other_scalar", "special_xlogy.self_scalar", lower_xlogy),
-    ROW_XLOG("special_xlog1py", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar",
-             lower_xlog1py),
-    ROW_FLOAT_FN("special_entr", lower_entr),
     { 0 },
 };

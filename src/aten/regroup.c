@@ -168,9 +168,11 @@ static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
             unknown[n++] = i;
             continue;
         }
-        Dim q = p2o_dim_exact_div(in->dims, quotient, to.at[i]);
-        quotient = q ? q : p2o_dim_floordiv(in->dims, quotient, to.at[i]);
+        if (quotient)
+            quotient = p2o_dim_exact_div(in->dims, quotient, to.at[i]);
     }
+    if (n > 0 && !quotient)
+        return true;                            /* symbols that are not known to be equal yet */
     if (n == 0)
         return must_equal(in, c, shape_nelem(in->dims, known), shape_nelem(in->dims, to), "number of elements");
     if (n == 1)
@@ -253,11 +255,10 @@ static Shape resolved_shape(Infer *in, Shape s)
     return (Shape){ s.rank, at };
 }
 
-bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to)
+/* Settles what is open; false after a refusal. */
+static bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to)
 {
     Hints hf[MAX_RANK], ht[MAX_RANK];
-    from = resolved_shape(in, from);
-    to = resolved_shape(in, to);
     if (!has_soft(in, from) && !has_soft(in, to))
         return true;
     for (int i = 0; i < from.rank; i++)
@@ -266,4 +267,51 @@ bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to)
     if (to.rank > MAX_RANK || !target_hints(in, from, to, ht))
         return true;
     return solve_groups(in, c, from, to, hf, ht);
+}
+
+/* The place of the one -1, or -1; -2 after a diagnostic. */
+static int find_hole(Infer *in, Shape to)
+{
+    int hole = -1;
+    for (int i = 0; i < to.rank; i++) {
+        int64_t v;
+        if (!p2o_dim_is_int(to.at[i], &v) || v >= 0)
+            continue;
+        if (v != -1 || hole >= 0) {
+            rule_fail(in, "size %lld at %d", (long long)v, i);
+            return -2;
+        }
+        hole = i;
+    }
+    return hole;
+}
+
+bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)
+{
+    from = resolved_shape(in, from);
+    to = resolved_shape(in, to);
+    Dim *at = p2o_shape_copy(in->arena, to, 0);
+    int  hole = find_hole(in, to);
+    if (hole >= 0)
+        at[hole] = NULL;
+    if (hole == -2 || !settle_reshape(in, c, from, (Shape){ to.rank, at }))
+        return false;
+    Dim total = shape_nelem(in->dims, resolved_shape(in, from)), known = int_dim(in, 1);
+    for (int i = 0; i < to.rank; i++) {
+        at[i] = at[i] ? p2o_resolve(in->bind, at[i]) : NULL;
+        known = i == hole ? known : p2o_dim_mul(in->dims, known, at[i]);
+    }
+    if (hole >= 0) {
+        at[hole] = p2o_dim_exact_div(in->dims, total, known);
+        if (!at[hole])
+            at[hole] = p2o_dim_floordiv(in->dims, total, known);
+        if (!at[hole]) {
+            rule_fail(in, "cannot find the size at %d: %s elements into [%s]", hole,
+                      p2o_dim_text(in->dims, total), p2o_shape_text(in->dims, to));
+            return false;
+        }
+        known = p2o_dim_mul(in->dims, known, at[hole]);
+    }
+    *out = (Shape){ to.rank, at };
+    return must_equal(in, c, total, known, "number of elements");
 }

@@ -53,14 +53,14 @@ static bool some_captured_as_one(const Program *p, Bindings *b)
     return false;
 }
 
-static void relax_item(Bindings *b, Arg *x, int64_t least)
+static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
 {
     int64_t v, hints[MAX_CAPTURES];
     if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < least || v == INT64_MAX)
         return;
     for (int k = 0; k < p2o_ncapture(b); k++)
         hints[k] = v;
-    x->i = p2o_soft(b, hints);
+    x->i = p2o_soft(b, hints, c->target, c->loc);
 }
 
 /* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
@@ -74,14 +74,31 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
             continue;
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
-                relax_item(b, &x->items[k], least);
+                relax_item(b, c, &x->items[k], least);
         else
-            relax_item(b, x, least);
+            relax_item(b, c, x, least);
     }
+}
+
+/* With several captures a literal that is the same in all of them is one, if every size varies. */
+static bool all_vary(const Program *p, Bindings *b)
+{
+    Scope s = input_symbols(p, b);
+    for (size_t i = 0; i < s.syms.n; i++) {
+        int64_t first, v;
+        bool    varies = !p2o_hint_at(b, s.syms.at[i], 0, &first);
+        for (int k = 1; k < p2o_ncapture(b); k++)
+            varies |= !p2o_hint_at(b, s.syms.at[i], k, &v) || v != first;
+        if (!varies)
+            return false;
+    }
+    return true;
 }
 
 void p2o_relax(Program *p, Bindings *b)
 {
+    if (p2o_ncapture(b) > 1 && all_vary(p, b))
+        return;
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
     for (size_t i = 0; i < p->main->calls.n; i++)
         relax_call(b, p->main->calls.at[i], least);
@@ -132,38 +149,62 @@ typedef struct Found {
 
 static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
 {
-    if (!expr || expr == f->first || !gives(s, expr, sym))
+    if (!expr || p2o_dim_is_int(expr, NULL) || !gives(s, expr, sym))
+        return;
+    if (f->first && p2o_dim_eq(s->prog->dims, expr, f->first) == YES)
         return;
     f->n++;
     f->first = f->first ? f->first : expr;
 }
 
-/* One symbol with one number: s + c, c*s, s//c, ceil(s/c). */
-static void search_with_number(const Settling *s, Dim sym, Found *f)
+/* What the size may be made of: sizes of the call's own tensors, and the inputs' symbols. */
+static Scope bases_for(const Settling *s, const Call *c)
 {
-    enum { LARGEST = 64 };
-    Dims *t = s->scope.dims;
-    for (size_t i = 0; i < s->scope.syms.n; i++) {
-        Dim     x = s->scope.syms.at[i];
-        int64_t hx, hy;
-        if (!p2o_hint_at(s->bind, x, 0, &hx) || !p2o_hint_at(s->bind, sym, 0, &hy))
-            continue;
-        consider(s, p2o_dim_add(t, x, p2o_dim_int(t, hy - hx)), sym, f);
-        if (hx && hy % hx == 0)
-            consider(s, p2o_dim_mul(t, x, p2o_dim_int(t, hy / hx)), sym, f);
-        for (int64_t c = 2; c <= LARGEST; c++) {
-            consider(s, p2o_dim_floordiv(t, x, p2o_dim_int(t, c)), sym, f);
-            consider(s, p2o_dim_ceildiv(t, x, p2o_dim_int(t, c)), sym, f);
+    Scope bases = { .dims = s->prog->dims, .bind = s->bind };
+    for (int i = 0; c && i < c->nargs; i++) {
+        const Arg *x = &c->args[i];
+        size_t     n = x->kind == ARG_LIST ? x->n : 1;
+        for (size_t k = 0; k < n; k++) {
+            const Arg *item = x->kind == ARG_LIST ? &x->items[k] : x;
+            if (item->kind != ARG_VAR)
+                continue;
+            Shape shape = item->var->type.shape;
+            for (int d = 0; d < shape.rank; d++) {
+                Dim size = p2o_resolve(s->bind, shape.at[d]);
+                if (!p2o_dim_is_int(size, NULL))
+                    add_symbol(&bases, size);
+            }
+        }
+    }
+    for (size_t i = 0; i < s->scope.syms.n; i++)
+        add_symbol(&bases, s->scope.syms.at[i]);
+    return bases;
+}
+
+/* A base with a small number: x + c, c*x, x//c, ceil(x/c). */
+static void search_with_number(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 8 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = -LARGEST; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_add(t, x, number), sym, f);
+            if (c < 2)
+                continue;
+            consider(s, p2o_dim_mul(t, x, number), sym, f);
+            consider(s, p2o_dim_floordiv(t, x, number), sym, f);
+            consider(s, p2o_dim_ceildiv(t, x, number), sym, f);
         }
     }
 }
 
-static void search_pairs(const Settling *s, Dim sym, Found *f)
+static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *f)
 {
-    Dims *t = s->scope.dims;
-    for (size_t i = 0; i < s->scope.syms.n; i++) {
-        for (size_t k = 0; k < s->scope.syms.n; k++) {
-            Dim x = s->scope.syms.at[i], y = s->scope.syms.at[k];
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (size_t k = 0; k < bases->syms.n; k++) {
+            Dim x = bases->syms.at[i], y = bases->syms.at[k];
             if (k < i) {
                 consider(s, p2o_dim_add(t, x, y), sym, f);
                 consider(s, p2o_dim_min(t, x, y), sym, f);
@@ -179,16 +220,13 @@ static void search_pairs(const Settling *s, Dim sym, Found *f)
     }
 }
 
-/* Simplest first; the next kind is tried only when a kind gives nothing. */
-static Found search_expression(const Settling *s, Dim sym)
+/* Of all that it may be, exactly one must fit; a size that is there already is no better than others. */
+static Found search_expression(const Settling *s, const Call *c, Dim sym)
 {
+    Scope bases = bases_for(s, c);
     Found f = { 0 };
-    for (size_t i = 0; i < s->scope.syms.n; i++)
-        consider(s, s->scope.syms.at[i], sym, &f);
-    if (!f.n)
-        search_with_number(s, sym, &f);
-    if (!f.n)
-        search_pairs(s, sym, &f);
+    search_with_number(s, &bases, sym, &f);
+    search_pairs(s, &bases, sym, &f);
     return f;
 }
 
@@ -218,12 +256,13 @@ static void settle_one(void *user, Dim sym)
         p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
         return;
     }
-    Found f = search_expression(s, sym);
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
     if (f.n == 1) {
         p2o_bind(s->bind, sym, f.first);
+        p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
         return;
     }
-    const Call *c = call_with(s->prog, sym);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
                     "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
                     c ? c->target : "a call", (long long)first, (long long)v,

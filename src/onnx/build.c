@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "onnx/fold.h"
 #include "onnx/kernels.h"
 #include "onnx/onnx_ops.h"
 
@@ -45,7 +46,7 @@ static bool is_random(OnnxOp op)
 {
     switch (op) {
     case ONNX_RandomNormal: case ONNX_RandomNormalLike: case ONNX_RandomUniform:
-    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: return true;
+    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: case ONNX_Dropout: return true;
     default: return false;
     }
 }
@@ -89,16 +90,27 @@ static const char *node_name(Builder *b, OnnxOp op)
     return n ? p2o_printf(a, "%s_%zu", stem, (size_t)n) : stem;
 }
 
-static Value *folded(Builder *b, const Node *n)
+/* The contents that shape arithmetic knows, as a constant. */
+static Value *known_contents(Builder *b, const Value *v)
 {
-    const Value *v = n->out[0];
-    if (n->nout != 1 || !v->ints || v->dtype != DT_I64 || v->shape.rank > 1)
+    int64_t *ints = NEW_N(b->graph->arena, int64_t, v->nints + 1);
+    if (!v->ints || v->dtype != DT_I64 || v->shape.rank > 1)
         return NULL;
-    int64_t *ints = NEW_N(b->graph->arena, int64_t, v->nints);
     for (size_t i = 0; i < v->nints; i++)
         if (!p2o_dim_is_int(v->ints[i], &ints[i]))
             return NULL;
     return v->shape.rank ? p2o_build_ints(b, ints, v->nints) : p2o_build_int(b, ints[0]);
+}
+
+static Value *folded(Builder *b, const Node *n)
+{
+    if (n->nout != 1 || n->out[0]->dtype == DT_NONE)
+        return NULL;
+    Value *v = known_contents(b, n->out[0]);
+    if (v)
+        return v;
+    const Tensor *constant = p2o_fold(n);
+    return constant ? p2o_build_const(b, constant) : NULL;
 }
 
 static Value *recast(Builder *b, Value *x, DType t)

@@ -21,8 +21,8 @@ struct Builder {
 
 Builder *p2o_builder_new(Graph *g, Builder *parent);
 
-/* The outputs of an operator.  Trailing NULL inputs are cut.  With one result whose integer contents
- * are known numbers the node is not made: the constant is. */
+/* The outputs of an operator.  Trailing NULL inputs are cut.  A node with one result that is
+ * known at conversion is not made: the constant is. */
 void   p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,
                       int nout, Value **out);
 Value *p2o_build(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in);

@@ -293,7 +293,13 @@ static Complex by_matrix(Lower *lo, Complex z, int axis, const Transform *f, int
                       emit(lo, f->forward ? ONNX_Sub : ONNX_Add, ic, rs) };
 }
 
-/* Half a spectrum counts twice but for its ends, at 0 and n / 2. */
+/* Half a spectrum counts twice but for its ends, where k is 0 or n / 2. */
+static Value *half_weights(Lower *lo, Value *k, int64_t n, DType t)
+{
+    Value *twice = emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, k, p2o_build_int(lo->b, 2)), p2o_build_int(lo->b, n));
+    return choose(lo, emit(lo, ONNX_Equal, twice, p2o_build_int(lo->b, 0)), num(lo, t, 1), num(lo, t, 2));
+}
+
 static Value *real_by_matrix(Lower *lo, Complex z, int axis, const Transform *f, int64_t n)
 {
     Dims  *d = lo->dims;
@@ -301,9 +307,7 @@ static Value *real_by_matrix(Lower *lo, Complex z, int axis, const Transform *f,
     Dim    size = p2o_dim_int(d, n);
     Value *k = iota(lo, half_of(d, size));
     Waves  w = waves(lo, k, iota(lo, size), size, scale_factor(f->scale, n), t);
-    Value *twice = emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, k, p2o_build_int(lo->b, 2)), dim_scalar(lo, size));
-    Value *times = choose(lo, emit(lo, ONNX_Equal, twice, p2o_build_int(lo->b, 0)), num(lo, t, 1), num(lo, t, 2));
-    times = unsqueeze(lo, times, 1);
+    Value *times = unsqueeze(lo, half_weights(lo, k, n, t), 1);
     Value *y = times_along(lo, z.re, axis, emit(lo, ONNX_Mul, w.cos, times));
     if (!z.im)
         return y;
@@ -462,6 +466,225 @@ static Value *lower_fftfreq(Lower *lo, const Call *c)
     return emit(lo, ONNX_Div, cast(lo, k, t), times_num(lo, count_value(lo, n, t), float_arg(c, "d")));
 }
 
+/* Short-time transforms: frames of n_fft samples, `hop` apart, under a window of `win` in their middle. */
+typedef struct Frames {
+    int64_t n_fft, hop, win, left;      /* left: zeros before the window */
+    bool    half;                       /* only frequencies up to n_fft / 2 */
+} Frames;
+
+static const char *read_frames(const Call *c, Frames *f)
+{
+    f->n_fft = int_arg(c, "n_fft");
+    f->hop = has_arg(c, "hop_length") ? int_arg(c, "hop_length") : f->n_fft / 4;
+    f->win = has_arg(c, "win_length") ? int_arg(c, "win_length") : f->n_fft;
+    f->left = (f->n_fft - f->win) / 2;
+    f->half = !has_arg(c, "onesided") || bool_arg(c, "onesided");
+    if (f->hop < 1 || f->win < 1 || f->win > f->n_fft)
+        return "hop_length or win_length is out of range";
+    return NULL;
+}
+
+static bool window_fits(Infer *in, const Call *c, const Frames *f)
+{
+    if (!has_arg(c, "window"))
+        return true;
+    if (!is_float(type_arg(c, "window").dtype)) {
+        rule_unsupported(in, "a window of %s", p2o_dtype_torch(type_arg(c, "window").dtype));
+        return false;
+    }
+    return must_rank(in, c, "window", 1) &&
+           must_equal(in, c, shape_arg(c, "window").at[0], int_dim(in, f->win), "length of the window");
+}
+
+static int64_t frequencies(const Frames *f) { return f->half ? f->n_fft / 2 + 1 : f->n_fft; }
+
+static bool pads_ends(const Call *c)
+{
+    return p2o_schema_find(c->schema, "center") >= 0 && bool_arg(c, "center");
+}
+
+static void shape_stft(Infer *in, const Call *c)
+{
+    Type        x = type_arg(c, "self");
+    Dims       *t = in->dims;
+    Frames      f;
+    const char *wrong = read_frames(c, &f);
+    int         n = x.shape.rank;
+    if (wrong || n < 1 || n > 2) {
+        rule_fail(in, "%s", wrong ? wrong : "a signal that is not of rank 1 or 2");
+        return;
+    }
+    if (!is_float(x.dtype)) {
+        rule_unsupported(in, "a signal of %s", p2o_dtype_torch(x.dtype));
+        return;
+    }
+    if (!pads_ends(c) && bool_arg(c, "align_to_window") && f.win < f.n_fft) {
+        rule_unsupported(in, "align_to_window");
+        return;
+    }
+    if (!window_fits(in, c, &f))
+        return;
+    int64_t grown = pads_ends(c) ? f.n_fft / 2 * 2 : 0;
+    Dim     room = p2o_dim_add(t, x.shape.at[n - 1], int_dim(in, grown - f.n_fft));
+    Dim     count = p2o_dim_add(t, p2o_dim_floordiv(t, room, int_dim(in, f.hop)), int_dim(in, 1));
+    Shape   s = insert_dim(in, with_last(in, x.shape, count), n - 1, int_dim(in, frequencies(&f)));
+    if (bool_arg(c, "return_complex"))
+        set_out(in, c, 0, complex_of(x.dtype), s);
+    else
+        set_out(in, c, 0, x.dtype, insert_dim(in, s, s.rank, int_dim(in, 2)));
+}
+
+static Value *from_left(Lower *lo, const Frames *f)
+{
+    Value *i = iota(lo, p2o_dim_int(lo->dims, f->win));
+    return f->left ? emit(lo, ONNX_Add, i, p2o_build_int(lo->b, f->left)) : i;
+}
+
+/* [2 frequencies, win]: cosines, then negative sines, under the window. */
+static Value *wave_kernel(Lower *lo, const Call *c, const Frames *f, Value *times, double scale, DType t)
+{
+    Dims  *d = lo->dims;
+    Value *window = has_arg(c, "window") ? tensor_as(lo, c, "window", t) : NULL;
+    Value *k = iota(lo, p2o_dim_int(d, frequencies(f)));
+    Waves  w = waves(lo, k, from_left(lo, f), p2o_dim_int(d, f->n_fft), scale, t);
+    Value *both = concat(lo, 0, (Value *[]){ w.cos, emit(lo, ONNX_Neg, w.sin) }, 2);
+    if (times)
+        both = emit(lo, ONNX_Mul, both, concat(lo, 0, (Value *[]){ times, times }, 2));
+    return window ? emit(lo, ONNX_Mul, both, window) : both;
+}
+
+/* [batch, time] -> [batch, 2 frequencies, frames].  ONNX Runtime convolves only float32. */
+static Value *analysed(Lower *lo, Value *x, Value *kernel, const Frames *f, Dim count)
+{
+    Dims *d = lo->dims;
+    if (x->dtype == DT_F32) {
+        Dim stop = p2o_dim_sub(d, size_at(x, 1), p2o_dim_int(d, f->n_fft - f->win - f->left));
+        x = slice_axis(lo, x, 1, p2o_dim_int(d, f->left), stop, 1);
+        int64_t *hop = NEW(lo->arena, int64_t);
+        *hop = f->hop;
+        return emit_with(lo, ONNX_Conv, ATTRS(attr_ints("strides", hop, 1)), unsqueeze(lo, x, 1),
+                         unsqueeze(lo, kernel, 1));
+    }
+    Value *starts = emit(lo, ONNX_Mul, iota(lo, count), p2o_build_int(lo->b, f->hop));
+    Value *index = emit(lo, ONNX_Add, unsqueeze(lo, starts, 1), from_left(lo, f));
+    Value *frames = emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 1)), x, index);
+    return swap_last_two(lo, emit(lo, ONNX_MatMul, frames, swap_last_two(lo, kernel)));
+}
+
+static Value *padded_ends(Lower *lo, const Call *c, Value *x, int64_t n)
+{
+    static const char *const modes[][2] = { { "reflect", "reflect" }, { "replicate", "edge" },
+                                            { "constant", "constant" } };
+    for (size_t i = 0; i < COUNT_OF(modes); i++)
+        if (same(str_arg(c, "pad_mode"), modes[i][0]))
+            return emit_with(lo, ONNX_Pad, ATTRS(attr_str("mode", modes[i][1])), x, INTS(lo, 0, n, 0, n));
+    return unsupported(lo, c, "pad_mode '%s'", str_arg(c, "pad_mode"));
+}
+
+static void lower_stft(Lower *lo, const Call *c, Value **out)
+{
+    Frames f;
+    Value *x = tensor_arg(lo, c, "self"), *part[2];
+    bool   single = rank(x) == 1;
+    read_frames(c, &f);
+    if (single)
+        x = unsqueeze(lo, x, 0);
+    if (pads_ends(c))
+        x = padded_ends(lo, c, x, f.n_fft / 2);
+    if (!x)
+        return;
+    double scale = bool_arg(c, "normalized") ? 1 / sqrt((double)f.n_fft) : 1;
+    Value *y = analysed(lo, x, wave_kernel(lo, c, &f, NULL, scale, x->dtype), &f,
+                        out_shape(c, 0).at[single ? 1 : 2]);
+    emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", 1)), 2, part, y, INTS(lo, frequencies(&f), frequencies(&f)));
+    Complex z = { single ? squeeze(lo, part[0], 0) : part[0], single ? squeeze(lo, part[1], 0) : part[1] };
+    if (bool_arg(c, "return_complex"))
+        put_parts(z, out);
+    else
+        out[0] = join_parts(lo, z);
+}
+
+static bool read_inverse(Infer *in, const Call *c, Frames *f)
+{
+    Type        x = type_arg(c, "self");
+    const char *wrong = read_frames(c, f);
+    int64_t     have = 0;
+    if (wrong || x.shape.rank < 2 || x.shape.rank > 3 || !is_complex(x.dtype)) {
+        rule_fail(in, "%s", wrong ? wrong : "a spectrum that is not complex, of rank 2 or 3");
+        return false;
+    }
+    if (!has_arg(c, "onesided") && p2o_dim_is_int(dim_at(x.shape, -2), &have))
+        f->half = have != f->n_fft;
+    return must_equal(in, c, dim_at(x.shape, -2), int_dim(in, frequencies(f)), "frequencies");
+}
+
+/* Samples that frames cover, and where the result begins among them. */
+static Dim covered(Dims *t, const Frames *f, Dim frames)
+{
+    Dim steps = p2o_dim_sub(t, frames, p2o_dim_int(t, 1));
+    return p2o_dim_add(t, p2o_dim_mul(t, steps, p2o_dim_int(t, f->hop)), p2o_dim_int(t, f->n_fft));
+}
+
+static void shape_istft(Infer *in, const Call *c)
+{
+    Type   x = type_arg(c, "self");
+    Dims  *t = in->dims;
+    Frames f;
+    if (!read_inverse(in, c, &f) || !window_fits(in, c, &f))
+        return;
+    if (bool_arg(c, "return_complex") || x.dtype != DT_C64) {
+        rule_unsupported(in, bool_arg(c, "return_complex") ? "return_complex" : "a spectrum that is not complex64");
+        return;
+    }
+    if (!bool_arg(c, "center") && f.win < f.n_fft) {
+        rule_fail(in, "a window shorter than n_fft leaves the ends open without center");
+        return;
+    }
+    Dim length = dim_arg(c, "length");
+    if (!length)
+        length = p2o_dim_sub(t, covered(t, &f, dim_at(x.shape, -1)),
+                             int_dim(in, bool_arg(c, "center") ? f.n_fft / 2 * 2 : 0));
+    set_out(in, c, 0, part_of(x.dtype), with_last(in, slice_shape(x.shape, 0, x.shape.rank - 1), length));
+}
+
+/* Frames added up where they overlap: [batch, channels, frames] -> [batch, 1, time]. */
+static Value *overlapped(Lower *lo, Value *x, Value *kernel, const Frames *f)
+{
+    int64_t *hop = NEW(lo->arena, int64_t);
+    *hop = f->hop;
+    return emit_with(lo, ONNX_ConvTranspose, ATTRS(attr_ints("strides", hop, 1)), x, unsqueeze(lo, kernel, 1));
+}
+
+/* Frames made of waves under the window and added up, by the sum of the squared windows. */
+static Value *lower_istft(Lower *lo, const Call *c)
+{
+    Frames  f;
+    Dims   *d = lo->dims;
+    Complex z = complex_arg(lo, c, "self");
+    DType   t = z.re->dtype;
+    bool    single = rank(z.re) == 2;
+    Dim     count = size_at(z.re, -1), one = p2o_dim_int(d, 1);
+    read_frames(c, &f);
+    if (!has_arg(c, "onesided"))
+        f.half = !dim_is(size_at(z.re, -2), f.n_fft);
+    Value *k = iota(lo, p2o_dim_int(d, frequencies(&f)));
+    Value *kernel = wave_kernel(lo, c, &f, f.half ? unsqueeze(lo, half_weights(lo, k, f.n_fft, t), 1) : NULL,
+                                scale_factor(bool_arg(c, "normalized") ? SCALE_ROOT : SCALE_WHOLE, f.n_fft), t);
+    Value *x = concat(lo, single ? 0 : 1, (Value *[]){ z.re, z.im }, 2);
+    Value *y = overlapped(lo, single ? unsqueeze(lo, x, 0) : x, kernel, &f);
+    Value *window = has_arg(c, "window") ? tensor_as(lo, c, "window", t) : NULL;
+    Value *square = window ? emit(lo, ONNX_Mul, window, window)
+                           : full(lo, (Shape){ 1, (Dim[]){ p2o_dim_int(d, f.win) } }, t, 1);
+    Value *sum = overlapped(lo, full(lo, (Shape){ 3, (Dim[]){ one, one, count } }, t, 1),
+                            unsqueeze(lo, square, 0), &f);
+    Dim length = dim_at(out_shape(c, 0), -1);
+    Dim from = p2o_dim_int(d, bool_arg(c, "center") ? f.n_fft / 2 - f.left : 0);
+    Dim to = p2o_dim_add(d, from, length);
+    y = emit(lo, ONNX_Div, slice_axis(lo, y, 2, from, to, 1), slice_axis(lo, sum, 2, from, to, 1));
+    y = cut_or_fill(lo, squeeze(lo, y, 1), 1, length);
+    return single ? squeeze(lo, y, 0) : y;
+}
+
 #define FFT_1D(name)                                                                                \
     { "fft_" name "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",            \
       shape_transform, .lower_many = lower_transform, .complex = true }
@@ -472,6 +695,8 @@ static Value *lower_fftfreq(Lower *lo, const Call *c)
     { "fft_" name "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",  \
       shape_transform, .lower_many = lower_transform, .complex = true }
 #define FFT_ROWS(name) FFT_1D(name), FFT_2D(name), FFT_ND(name)
+#define STFT_ARGS "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+#define STFT_ENDS "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
 #define FREQUENCIES "(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
 
 const AtenOp p2o_ops_fft[] = {
@@ -501,6 +726,12 @@ const AtenOp p2o_ops_fft[] = {
       .lower_many = lower_transform, .complex = true },
     { "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves, .lower = lower_fftshift },
     { "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves, .lower = lower_ifftshift },
+    { "stft(" STFT_ARGS "bool normalized=False, " STFT_ENDS, shape_stft, .lower_many = lower_stft, .complex = true,
+      .limits = "real signals" },
+    { "stft.center(" STFT_ARGS "bool center=True, str pad_mode=\"reflect\", bool normalized=False, " STFT_ENDS,
+      shape_stft, .lower_many = lower_stft, .complex = true, .limits = "real signals" },
+    { "istft(" STFT_ARGS "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+      shape_istft, .lower = lower_istft, .complex = true, .counts = "length", .limits = "complex64 to float32" },
     { "fft_fftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { "fft_rfftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { 0 },

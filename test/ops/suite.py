@@ -14,6 +14,8 @@ import argparse, collections, json, logging, os, re, subprocess, sys, tempfile, 
 from concurrent.futures import ProcessPoolExecutor
 
 DTYPES = ["float32", "int64", "bool", "float16"]
+TIES = {"topk", "kthvalue", "sort", "argsort", "mode", "median", "nanmedian"}
+SORTED_INPUT = {"bucketize", "searchsorted"}            # grown by wrapping around they would not be
 TOLERANCE = {"float16": (1e-2, 1e-2), "bfloat16": (3e-2, 3e-2), "float32": (1e-4, 2e-5), "float64": (1e-6, 1e-8)}
 
 
@@ -138,6 +140,22 @@ def differs(got, want):
         return "values differ by %g" % np.nanmax(np.abs(got.astype("f8") - ref.astype("f8")))
 
 
+def points_alike(op, x, got, want):
+    """Which of equal elements an index names is open: it must name an equal one."""
+    import torch
+    if op.name not in TIES or not isinstance(x, torch.Tensor) or want.dtype != torch.int64:
+        return False
+    got = torch.from_numpy(got)
+    for dim in range(x.dim()):
+        a, b = (t.unsqueeze(dim) if t.dim() < x.dim() else t for t in (got, want))
+        try:
+            if torch.equal(x.gather(dim, a), x.gather(dim, b)):
+                return True
+        except RuntimeError:
+            continue
+    return False
+
+
 def run_model(session, tensors):
     names = {i.name for i in session.get_inputs()}
     feeds = {i.name: as_real(t).resolve_conj().resolve_neg().numpy() for i, t in zip(session.get_inputs(), tensors)}
@@ -166,7 +184,9 @@ def try_sample(pt2onnx, op, sample, folder):
         session = ort.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
     except Exception as e:
         return "wrong", "does not load: %s" % str(e).split("\n")[0][:300]
-    sizes = [("captured", tensors)] + list(grown(session.get_inputs(), tensors))
+    sizes = [("captured", tensors)]
+    if op.name not in SORTED_INPUT:
+        sizes += grown(session.get_inputs(), tensors)
     for what, ts in sizes:
         if what != "captured":
             try:
@@ -184,7 +204,7 @@ def try_sample(pt2onnx, op, sample, folder):
             return "wrong", "%d outputs, expected %d" % (len(got), len(want))
         for k, (g, w) in enumerate(zip(got, want)):
             bad = differs(g, w if hasattr(w, "detach") else __import__("torch").tensor(w))
-            if bad:
+            if bad and not points_alike(op, ts[0], g, w):
                 return "wrong", "output %d at %s: %s" % (k, what, bad)
     return "right", ""
 

@@ -274,8 +274,13 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
-    const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis), 0);
+    const Var *named = c->outs[out];
+    for (int i = 0; !named && i < c->nouts; i++)
+        named = c->outs[i];
+    if (!named)                             /* nobody asks */
+        return int_dim(in, 0);
+    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, ".%d", out);
+    return data_symbol(in, p2o_printf(in->arena, "%s%s.%d", named->name, of, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)
@@ -313,6 +318,12 @@ DType promote_args(const Call *c, int n, const char *const *names)
         if (has_arg(c, names[i]))
             promote_type(&p, type_arg(c, names[i]));
     return promoted(&p);
+}
+
+DType default_dtype(const Call *c)
+{
+    const Var *v = c->nouts ? c->outs[0] : NULL;
+    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : DT_F32;
 }
 
 /* The first argument, whatever it is called; a number there is a 0-d tensor. */

@@ -177,7 +177,7 @@ static Answer is_row_major(Pt2 *r, Loc loc, const Json *j, Shape s)
     for (int i = s.rank - 1; i >= 0; i--) {
         int64_t size, have, wanted;
         Dim     stride = recorded_dim(r, loc, &strides->items[i]);
-        if (!dim_is(s.at[i], 1) && stride != want && stride != full) {
+        if (!dim_is(s.at[i], 1) && (!stride || (stride != want && stride != full))) {
             if (p2o_dim_hint(t, s.at[i], &size) && p2o_dim_hint(t, stride, &have) &&
                 p2o_dim_hint(t, want, &wanted) && size > 1 && have != wanted)
                 return NO;

@@ -528,8 +528,10 @@ static Value *lower_segment_reduce(Lower *lo, const Call *c)
     if (needs_newer_opset(lo, how))
         return unsupported(lo, c, "reduce '%s' below opset 18", str_arg(c, "reduce"));
     how = mean ? "add" : how;
-    if (lengths)
-        starts = emit_with(lo, ONNX_CumSum, ATTRS(attr_int("exclusive", 1)), lengths, num(lo, DT_I64, 0));
+    if (lengths) {
+        Value *ends[] = { INTS(lo, 0), emit(lo, ONNX_CumSum, lengths, num(lo, DT_I64, 0)) };
+        starts = concat(lo, 0, ends, 2);
+    }
     Dim *all = p2o_shape_copy(lo->arena, s, 0);
     all[0] = size_at(starts, 0);
     Value *first = has_arg(c, "initial") ? number_arg(lo, c, "initial", x->dtype) : identity_of(lo, x->dtype, how);

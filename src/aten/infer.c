@@ -52,9 +52,16 @@ void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
     c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
 }
 
-static Dim data_symbol(Infer *in, const char *name)
+static Dim data_symbol(Infer *in, const char *name, int64_t low)
 {
-    Dim sym = p2o_dim_sym(in->dims, name);
+    bool known = p2o_dim_has_sym(in->dims, str_of(name));
+    Dim  sym = p2o_dim_sym(in->dims, name);
+    if (!sym) {
+        rule_fail(in, "'%s' cannot name a size", name);
+        return NULL;
+    }
+    if (!known)
+        p2o_dim_set_range(in->dims, sym, low, NO_UPPER);
     p2o_set_role(in->bind, sym, ROLE_DATA);
     return p2o_resolve(in->bind, sym);
 }
@@ -64,7 +71,7 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, c->outs[i]->name);
+        value = data_symbol(in, p2o_printf(in->arena, "%s.value", c->outs[i]->name), NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -133,6 +140,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
@@ -266,8 +274,13 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
-    const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+    const Var *named = c->outs[out];
+    for (int i = 0; !named && i < c->nouts; i++)
+        named = c->outs[i];
+    if (!named)                             /* nobody asks */
+        return int_dim(in, 0);
+    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, ".%d", out);
+    return data_symbol(in, p2o_printf(in->arena, "%s%s.%d", named->name, of, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)
@@ -280,8 +293,6 @@ void promote_type(Promotion *p, Type t)
     DType *slot = t.kind != TY_TENSOR ? &p->number : t.shape.rank ? &p->dim : &p->zero;
     *slot = promote_known(*slot, t.dtype);
 }
-
-static DType complex_of(DType t) { return t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64; }
 
 /* A lower level changes the type only when it is of a higher category. */
 static DType combine_levels(DType high, DType low)
@@ -307,6 +318,12 @@ DType promote_args(const Call *c, int n, const char *const *names)
         if (has_arg(c, names[i]))
             promote_type(&p, type_arg(c, names[i]));
     return promoted(&p);
+}
+
+DType default_dtype(const Call *c)
+{
+    const Var *v = c->nouts ? c->outs[0] : NULL;
+    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : DT_F32;
 }
 
 /* The first argument, whatever it is called; a number there is a 0-d tensor. */
@@ -377,7 +394,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE)
+        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);
@@ -496,6 +513,17 @@ static void resolve_arg(Infer *in, Arg *x)
         resolve_arg(in, &x->items[i]);
 }
 
+/* Complex results of real arguments show only afterwards. */
+static void run_rule(Infer *in, const Call *c)
+{
+    if (p2o_knows_complex(c)) {
+        const ComplexOp *x = p2o_complex_op(c);
+        (x && x->shape ? x->shape : c->op->shape)(in, c);
+    }
+    if (!p2o_knows_complex(c) && !in->failed)
+        rule_unsupported(in, "complex tensors");
+}
+
 static void infer_call(Infer *in, Call *c)
 {
     for (int i = 0; i < c->nargs && p2o_bindings_count(in->bind); i++)
@@ -509,7 +537,7 @@ static void infer_call(Infer *in, Call *c)
         return;
     if (!plain_args_are_const(in, c) || !kinds_match(in, c))
         return;
-    c->op->shape(in, c);
+    run_rule(in, c);
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;

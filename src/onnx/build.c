@@ -46,7 +46,7 @@ static bool is_random(OnnxOp op)
 {
     switch (op) {
     case ONNX_RandomNormal: case ONNX_RandomNormalLike: case ONNX_RandomUniform:
-    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: return true;
+    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: case ONNX_Dropout: return true;
     default: return false;
     }
 }

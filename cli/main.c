@@ -32,6 +32,7 @@ static const char usage_text[] =
     "         --opset N                    17 to 23, default 20\n"
     "         --external-data auto|always|never|link\n"
     "         --verify                     run the result in ONNX Runtime (with --data or --sizes)\n"
+    "         --report FILE.md             how each size became dynamic\n"
     "         --dump program,types,graph,opt   --quiet\n"
     "       pt2onnx inspect FILE\n"
     "       pt2onnx verify OUT.onnx [--data REF.npz].. [--sizes 'batch=1,2,7 seq=1,5'] [--atol A] [--rtol R]\n"
@@ -137,6 +138,18 @@ static p2o_status write_checked(p2o_conversion *c, const Options *o, const char 
     return s == P2O_OK ? p2o_write_file(c, out) : s;
 }
 
+static p2o_status write_report(p2o_conversion *c, const char *path)
+{
+    const char *text = p2o_report(c);
+    FILE       *f = text ? fopen(path, "wb") : NULL;
+    bool        ok = f && fputs(text, f) >= 0;
+    if (f && fclose(f) != 0)
+        ok = false;
+    if (!ok)
+        fprintf(stderr, "pt2onnx: error: cannot write %s [io]\n", path);
+    return ok ? P2O_OK : P2O_ERR_IO;
+}
+
 static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t models, const char *out)
 {
     p2o_status s = P2O_OK;
@@ -156,7 +169,9 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t mode
         s = p2o_convert(c);
     if (o->dump)
         show_dumps(c, o->dump);
-    return s == P2O_OK ? write_checked(c, o, out) : s;
+    if (s == P2O_OK)
+        s = write_checked(c, o, out);
+    return s == P2O_OK && o->report ? write_report(c, o->report) : s;
 }
 
 static void show_result(p2o_conversion *c, const char *out, double seconds)

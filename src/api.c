@@ -366,7 +366,7 @@ static bool line_up(p2o_conversion *c)
     if (!ok || c->nprogram == 1)
         return ok;
     return p2o_align_inputs(c->programs, c->nprogram, c->bindings) &&
-           p2o_align(c->programs, c->nprogram, c->bindings);
+           p2o_align(c->ops, c->programs, c->nprogram, c->bindings);
 }
 
 /* Fixed captures are gone through twice: with their literals open, and with them settled. */
@@ -492,6 +492,20 @@ const char *p2o_summary(p2o_conversion *c)
 {
     const char *text = NULL;
     guarded(c, step_summary, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_report(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_report_dims(c->program, c->bindings, c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_report(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_report, &(TextStep){ .text = &text });
     return text;
 }
 

@@ -273,6 +273,23 @@ static bool others_never_zero(Lower *lo, Shape s, int but)
     return true;
 }
 
+/* A computed size that is 0 at run time reads as "copy": right only where the size of x is then 0. */
+static bool zero_copies_wrong(Lower *lo, const Value *x, Shape to, const Dim *target)
+{
+    for (int i = 0; i < to.rank; i++) {
+        if (p2o_dim_is_int(target[i], NULL) || never_zero(lo, to.at[i]))
+            continue;
+        if (i >= rank(x) || !p2o_dim_exact_div(lo->dims, x->shape.at[i], to.at[i]))
+            return true;
+    }
+    return false;
+}
+
+static Value *reshape_exactly(Lower *lo, Value *x, Value *shape)
+{
+    return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x, shape);
+}
+
 Value *reshape(Lower *lo, Value *x, Shape to)
 {
     if (is_shape_of(to, x))
@@ -283,8 +300,7 @@ Value *reshape(Lower *lo, Value *x, Shape to)
     for (int i = 0; i < to.rank; i++)
         zero |= dim_is(to.at[i], 0);
     if (zero && p2o_shape_is_const(to))
-        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
-                         vector(lo, target, to.rank));
+        return reshape_exactly(lo, x, vector(lo, target, to.rank));
     for (int i = 0; i < to.rank; i++) {
         if (p2o_dim_is_int(to.at[i], NULL))
             continue;
@@ -305,8 +321,9 @@ Value *reshape(Lower *lo, Value *x, Shape to)
     if (unknown == 1 && others_never_zero(lo, to, last_unknown))
         target[last_unknown] = p2o_dim_int(lo->dims, -1);
     if (zero)
-        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
-                         vector(lo, target, to.rank));
+        return reshape_exactly(lo, x, vector(lo, target, to.rank));
+    if (zero_copies_wrong(lo, x, to, target))
+        return reshape_exactly(lo, x, shape_value(lo, to));
     return emit(lo, ONNX_Reshape, x, vector(lo, target, to.rank));
 }
 
@@ -343,10 +360,5 @@ Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 
 Value *full(Lower *lo, Shape s, DType t, double v)
 {
-    return filled(lo, s, p2o_tensor_scalar(lo->arena, t, v, 0, true));
-}
-
-Value *iota(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, part_of(t), v, 0, true));
 }

@@ -250,12 +250,12 @@ static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
     if (!c->schema->nrets || !c->schema->args[0].alias || !c->schema->rets[0].alias)
         return SHARES_NOTHING;
     if (key_is(c, "contiguous"))
-        return from->dense ? SHARES_ALL : SHARES_NOTHING;
+        return from->dense == YES ? SHARES_ALL : SHARES_NOTHING;
     if (p2o_str_starts(str_of(c->schema->key), "aten::to."))
         return from->recorded.dtype == to->recorded.dtype && !bool_arg(c, "copy") ? SHARES_ALL : SHARES_NOTHING;
     if (is_one_of(c, COUNT_OF(whole), whole))
         return SHARES_ALL;
-    return is_one_of(c, COUNT_OF(maybe), maybe) && !from->dense ? SHARES_MAYBE : SHARES_VIEW;
+    return is_one_of(c, COUNT_OF(maybe), maybe) && from->dense != YES ? SHARES_MAYBE : SHARES_VIEW;
 }
 
 static void note_views(Functional *f, const Call *given, const Call *c)

@@ -140,6 +140,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
@@ -293,8 +294,6 @@ void promote_type(Promotion *p, Type t)
     *slot = promote_known(*slot, t.dtype);
 }
 
-static DType complex_of(DType t) { return t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64; }
-
 /* A lower level changes the type only when it is of a higher category. */
 static DType combine_levels(DType high, DType low)
 {
@@ -395,7 +394,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE)
+        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);
@@ -514,6 +513,17 @@ static void resolve_arg(Infer *in, Arg *x)
         resolve_arg(in, &x->items[i]);
 }
 
+/* Complex results of real arguments show only afterwards. */
+static void run_rule(Infer *in, const Call *c)
+{
+    if (p2o_knows_complex(c)) {
+        const ComplexOp *x = p2o_complex_op(c);
+        (x && x->shape ? x->shape : c->op->shape)(in, c);
+    }
+    if (!p2o_knows_complex(c) && !in->failed)
+        rule_unsupported(in, "complex tensors");
+}
+
 static void infer_call(Infer *in, Call *c)
 {
     for (int i = 0; i < c->nargs && p2o_bindings_count(in->bind); i++)
@@ -527,7 +537,7 @@ static void infer_call(Infer *in, Call *c)
         return;
     if (!plain_args_are_const(in, c) || !kinds_match(in, c))
         return;
-    c->op->shape(in, c);
+    run_rule(in, c);
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;

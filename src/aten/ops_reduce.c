@@ -194,7 +194,7 @@ static void shape_truth(Infer *in, const Call *c)
         set_out(in, c, 0, t, x.shape);
 }
 
-static Axes axes_of(const Call *c, const Value *x)
+static Axes reduction_axes(const Call *c, const Value *x)
 {
     Axes a;
     find_axes(c, rank(x), &a);
@@ -209,13 +209,13 @@ static Value *reduce_over_axes(Lower *lo, OnnxOp op, Value *x, const Axes *a)
 
 static Value *reduce_by(Lower *lo, const Call *c, OnnxOp op, Value *x)
 {
-    Axes a = axes_of(c, x);
+    Axes a = reduction_axes(c, x);
     return reduce_over_axes(lo, op, x, &a);
 }
 
 static Value *truth(Lower *lo, const Call *c, Value *x, bool any)
 {
-    Axes a = axes_of(c, x);
+    Axes a = reduction_axes(c, x);
     if (a.n == 0)
         return x;
     return any ? reduce_any(lo, x, a.at, a.n, a.keep) : reduce_all(lo, x, a.at, a.n, a.keep);
@@ -252,7 +252,7 @@ static Value *mean_over(Lower *lo, Value *x, const Axes *a)
 static Value *lower_mean(Lower *lo, const Call *c)
 {
     Value *x = tensor_as(lo, c, "self", out_dtype(c, 0));
-    Axes   a = axes_of(c, x);
+    Axes   a = reduction_axes(c, x);
     return mean_over(lo, x, &a);
 }
 
@@ -291,7 +291,7 @@ static Value *lower_count_nonzero(Lower *lo, const Call *c)
     return reduce_by(lo, c, ONNX_ReduceSum, cast(lo, tensor_as(lo, c, "self", DT_BOOL), DT_I64));
 }
 
-static Value *extreme(Lower *lo, const Call *c, bool greatest)
+static Value *extreme_over(Lower *lo, const Call *c, bool greatest)
 {
     Value *x = tensor_arg(lo, c, "self");
     if (x->dtype == DT_BOOL)
@@ -299,20 +299,20 @@ static Value *extreme(Lower *lo, const Call *c, bool greatest)
     return reduce_by(lo, c, greatest ? ONNX_ReduceMax : ONNX_ReduceMin, x);
 }
 
-static Value *lower_amax(Lower *lo, const Call *c) { return extreme(lo, c, true); }
-static Value *lower_amin(Lower *lo, const Call *c) { return extreme(lo, c, false); }
+static Value *lower_amax(Lower *lo, const Call *c) { return extreme_over(lo, c, true); }
+static Value *lower_amin(Lower *lo, const Call *c) { return extreme_over(lo, c, false); }
 
 static void lower_aminmax(Lower *lo, const Call *c, Value **out)
 {
-    out[0] = extreme(lo, c, false);
-    out[1] = extreme(lo, c, true);
+    out[0] = extreme_over(lo, c, false);
+    out[1] = extreme_over(lo, c, true);
 }
 
 /* The first of equals, along one axis or in the flattened tensor. */
 static Value *index_of_extreme(Lower *lo, const Call *c, bool greatest)
 {
     Value *x = tensor_arg(lo, c, "self");
-    Axes   a = axes_of(c, x);
+    Axes   a = reduction_axes(c, x);
     OnnxOp op = greatest ? ONNX_ArgMax : ONNX_ArgMin;
     if (x->dtype == DT_BOOL)
         x = cast(lo, x, DT_U8);
@@ -329,13 +329,13 @@ static Value *lower_argmin(Lower *lo, const Call *c) { return index_of_extreme(l
 
 static void lower_max_dim(Lower *lo, const Call *c, Value **out)
 {
-    out[0] = extreme(lo, c, true);
+    out[0] = extreme_over(lo, c, true);
     out[1] = index_of_extreme(lo, c, true);
 }
 
 static void lower_min_dim(Lower *lo, const Call *c, Value **out)
 {
-    out[0] = extreme(lo, c, false);
+    out[0] = extreme_over(lo, c, false);
     out[1] = index_of_extreme(lo, c, false);
 }
 
@@ -458,7 +458,7 @@ static Value *variance(Lower *lo, Value *x, const Axes *a, double correction, Va
 static Value *moments(Lower *lo, const Call *c, bool root, Value **mean)
 {
     Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0)));
-    Axes   a = axes_of(c, x);
+    Axes   a = reduction_axes(c, x);
     double correction;
     if (!find_correction(lo, c, &correction))
         return NULL;
@@ -572,7 +572,7 @@ static Value *lower_corrcoef(Lower *lo, const Call *c)
 
 /* Norms. */
 
-static void shape_norm(Infer *in, const Call *c)
+static void shape_vector_norm(Infer *in, const Call *c)
 {
     DType t = type_arg(c, "self").dtype;
     if (must_be_float(in, t))
@@ -591,7 +591,7 @@ static Value *power_of(Lower *lo, Value *x, double p)
 }
 
 /* sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and infinity (the extremes of |x|). */
-static Value *norm_over(Lower *lo, Value *x, const Axes *a, double p)
+static Value *norm_of_order(Lower *lo, Value *x, const Axes *a, double p)
 {
     if (p != 0 && a->n == 0)
         return emit(lo, ONNX_Abs, x);
@@ -614,12 +614,12 @@ static bool find_order(Lower *lo, const Call *c, double *p)
     return true;
 }
 
-static Value *lower_norm(Lower *lo, const Call *c)
+static Value *lower_vector_norm(Lower *lo, const Call *c)
 {
     double p;
     Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0)));
-    Axes   a = axes_of(c, x);
-    return find_order(lo, c, &p) ? cast(lo, norm_over(lo, x, &a, p), out_dtype(c, 0)) : NULL;
+    Axes   a = reduction_axes(c, x);
+    return find_order(lo, c, &p) ? cast(lo, norm_of_order(lo, x, &a, p), out_dtype(c, 0)) : NULL;
 }
 
 static Value *lower_powsum(Lower *lo, const Call *c)
@@ -666,7 +666,7 @@ static Value *lower_norm_except_dim(Lower *lo, const Call *c)
     Value  *v = tensor_as(lo, c, "v", wide_of(out_dtype(c, 0)));
     int64_t dim = int_arg(c, "dim");
     Axes    a = dim == -1 ? all_axes(rank(v)) : axes_but(rank(v), (int)dim);
-    return cast(lo, norm_over(lo, v, &a, (double)int_arg(c, "pow")), out_dtype(c, 0));
+    return cast(lo, norm_of_order(lo, v, &a, (double)int_arg(c, "pow")), out_dtype(c, 0));
 }
 
 static void shape_renorm(Infer *in, const Call *c)
@@ -685,13 +685,11 @@ static Value *lower_renorm(Lower *lo, const Call *c)
 {
     DType  t = wide_of(out_dtype(c, 0));
     Value *x = tensor_as(lo, c, "self", t), *most = number_arg(lo, c, "maxnorm", t);
+    Axes   a = axes_but(rank(x), axis_arg(c, "dim", rank(x)));
     double p;
-    int    dim;
     if (!find_order(lo, c, &p))
         return NULL;
-    p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
-    Axes   a = axes_but(rank(x), dim);
-    Value *norm = norm_over(lo, x, &a, p);
+    Value *norm = norm_of_order(lo, x, &a, p);
     Value *scale = emit(lo, ONNX_Div, most, emit(lo, ONNX_Add, norm, num(lo, t, 1e-7)));
     scale = emit(lo, ONNX_Where, emit(lo, ONNX_Greater, norm, most), scale, num(lo, t, 1));
     return cast(lo, emit(lo, ONNX_Mul, x, scale), out_dtype(c, 0));
@@ -784,19 +782,19 @@ const AtenOp p2o_ops_reduce[] = {
       shape_cov, .lower = lower_cov },
     { "corrcoef(Tensor self) -> Tensor", shape_cov, .lower = lower_corrcoef },
 
-    { "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", shape_norm, .lower = lower_norm },
-    { "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", shape_norm,
-      .lower = lower_norm },
-    { "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", shape_norm,
-      .lower = lower_norm },
+    { "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", shape_vector_norm, .lower = lower_vector_norm },
+    { "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", shape_vector_norm,
+      .lower = lower_vector_norm },
+    { "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", shape_vector_norm,
+      .lower = lower_vector_norm },
     { "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-      shape_norm, .lower = lower_norm },
+      shape_vector_norm, .lower = lower_vector_norm },
     { "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
-      shape_norm, .lower = lower_norm },
+      shape_vector_norm, .lower = lower_vector_norm },
     { "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
-      shape_norm, .lower = lower_powsum },
-    { "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_norm,
-      .lower = lower_norm },
+      shape_vector_norm, .lower = lower_powsum },
+    { "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_vector_norm,
+      .lower = lower_vector_norm },
     { "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", shape_norm_except_dim,
       .lower = lower_norm_except_dim },
     { "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", shape_renorm,

@@ -212,7 +212,7 @@ static void shape_scatter(Infer *in, const Call *c)
 }
 
 /* The smallest value of a type, or the largest. */
-static Value *extreme(Lower *lo, DType t, bool smallest)
+static Value *bound_of_type(Lower *lo, DType t, bool smallest)
 {
     size_t  bits = 8 * p2o_dtype_bytes(t);
     bool    is_unsigned = t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64 || t == DT_BOOL;
@@ -225,7 +225,7 @@ static Value *extreme(Lower *lo, DType t, bool smallest)
 static Value *identity_of(Lower *lo, DType t, const char *reduction)
 {
     if (same(reduction, "max") || same(reduction, "min"))
-        return extreme(lo, t, same(reduction, "max"));
+        return bound_of_type(lo, t, same(reduction, "max"));
     return num(lo, t, same(reduction, "mul"));
 }
 

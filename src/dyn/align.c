@@ -1,12 +1,20 @@
 #include "dyn/align.h"
 
-#include "base/num.h"
+#include "dyn/baked.h"
+
+typedef struct OpenFloat {              /* a float that differs between captures */
+    Call  *call;
+    Arg   *arg;
+    double v[MAX_CAPTURES];
+} OpenFloat;
 
 typedef struct Align {
+    Ops            *ops;
     Program *const *p;
     int             n;
     Bindings       *bind;
     Var          ***to_first;           /* of capture k: its Vars, by id, to those of the first */
+    Map            *floats;             /* Arg * -> OpenFloat * */
 } Align;
 
 static bool part_ways(const Align *a, Loc loc, int k, const char *what)
@@ -68,17 +76,34 @@ static bool align_weights(const Align *a, int k)
     const Program *x = a->p[0], *y = a->p[k];
     if (x->weights.n != y->weights.n)
         return part_ways(a, 0, k, "they have different numbers of weights and constants");
+    for (size_t i = 0; i < x->weights.n; i++)
+        pair_vars(a, k, x->weights.at[i], y->weights.at[i]);
+    return true;
+}
+
+/* Constants that differ were computed from a size. */
+static bool settle_weights(const Align *a)
+{
+    const Program *x = a->p[0];
     for (size_t i = 0; i < x->weights.n; i++) {
-        Var *v = x->weights.at[i], *w = y->weights.at[i];
-        pair_vars(a, k, v, w);
-        if (!same_weight(a, v, w))
-            return part_ways(a, 0, k, p2o_printf(x->arena, "the tensor '%s' differs: it was computed from a size at capture",
-                                                v->fqn ? v->fqn : v->name));
+        const Tensor *v[MAX_CAPTURES];
+        Var          *first = x->weights.at[i];
+        bool          equal = true;
+        for (int k = 0; k < a->n; k++) {
+            v[k] = a->p[k]->weights.at[i]->tensor;
+            equal &= same_weight(a, first, a->p[k]->weights.at[i]);
+        }
+        if (equal || (v[0] && p2o_baked_tensor(a->ops, a->p[0], a->bind, first, v, a->n)))
+            continue;
+        p2o_diag_advise(x->diags, DIAG_NOT_DYNAMIC, 0, "compute it in forward() from the input's shape, or pass it as an input",
+                        "the constant '%s' differs between captures: it was computed from a size",
+                        first->fqn ? first->fqn : first->name);
+        return false;
     }
     return true;
 }
 
-static bool align_arg(const Align *a, const Call *c, const Call *d, int k, Arg *x, const Arg *y);
+static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y);
 
 static bool differs_in(const Align *a, const Call *c, const Call *d, int k, const char *how)
 {
@@ -87,13 +112,13 @@ static bool differs_in(const Align *a, const Call *c, const Call *d, int k, cons
 }
 
 /* A literal that differs is open.  Its hints so far: the same in captures 0 .. k-1 unless it is open already. */
-static void open_literal(const Align *a, int k, Arg *x, int64_t v)
+static void open_literal(const Align *a, const Call *c, int k, Arg *x, int64_t v)
 {
     int64_t hints[MAX_CAPTURES] = { 0 };
     if (p2o_dim_is_int(x->i, &hints[0])) {
         for (int i = 1; i < a->n; i++)
             hints[i] = hints[0];
-        x->i = p2o_soft(a->bind, hints);
+        x->i = p2o_soft(a->bind, hints, c->target, c->loc);
     }
     p2o_set_hint_at(a->bind, x->i, k, v);
 }
@@ -107,11 +132,11 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
         return true;
     if (w == INT64_MAX || (p2o_dim_is_int(x->i, &v) && v == INT64_MAX))
         return differs_in(a, c, d, k, "ends elsewhere than");
-    open_literal(a, k, x, w);
+    open_literal(a, c, k, x, w);
     return true;
 }
 
-static bool align_list(const Align *a, const Call *c, const Call *d, int k, Arg *x, const Arg *y)
+static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
 {
     if (x->n != y->n)
         return differs_in(a, c, d, k, "has a list of another length (one that grows with a size can't be dynamic) than");
@@ -121,7 +146,41 @@ static bool align_list(const Align *a, const Call *c, const Call *d, int k, Arg 
     return true;
 }
 
-static bool align_arg(const Align *a, const Call *c, const Call *d, int k, Arg *x, const Arg *y)
+static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
+{
+    Arg **key = NEW(a->p[0]->arena, Arg *);
+    *key = x;
+    void **slot = p2o_map_slot(a->floats, (Str){ (const char *)key, sizeof *key });
+    if (!*slot) {
+        OpenFloat *f = NEW(a->p[0]->arena, OpenFloat);
+        f->call = c;
+        f->arg = x;
+        for (int i = 0; i < a->n; i++)
+            f->v[i] = x->f;
+        *slot = f;
+    }
+    ((OpenFloat *)*slot)->v[k] = v;
+}
+
+static bool settle_floats(const Align *a)
+{
+    for (size_t i = 0; i < a->floats->n; i++) {
+        const OpenFloat *f = a->floats->at[i].value;
+        const Body      *b = a->p[0]->main;
+        size_t           at = 0;
+        while (at < b->calls.n && b->calls.at[at] != f->call)
+            at++;
+        if (p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
+            continue;
+        p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, f->call->loc, "compute it from the input's shape with torch operators",
+                        "%s: a number was %g and %g in the captures; no size of the inputs explains it", f->call->target,
+                        f->v[0], f->v[a->n - 1]);
+        return false;
+    }
+    return true;
+}
+
+static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
 {
     bool equal = x->kind == y->kind;
     if (equal) {
@@ -130,7 +189,10 @@ static bool align_arg(const Align *a, const Call *c, const Call *d, int k, Arg *
         case ARG_VAR: equal = x->var == a->to_first[k][y->var->id]; break;
         case ARG_INT: return align_int(a, c, d, k, x, y->i);
         case ARG_LIST: return align_list(a, c, d, k, x, y);
-        case ARG_FLOAT: equal = x->f == y->f || (x->f != x->f && y->f != y->f); break;
+        case ARG_FLOAT:
+            if (x->f != y->f && (x->f == x->f || y->f == y->f))
+                open_float(a, c, k, x, y->f);
+            break;
         case ARG_BOOL: equal = x->b == y->b; break;
         case ARG_DTYPE: equal = x->dtype == y->dtype; break;
         case ARG_COMPLEX: equal = x->re_im[0] == y->re_im[0] && x->re_im[1] == y->re_im[1]; break;
@@ -187,15 +249,17 @@ static bool align_one(const Align *a, int k)
     return align_outputs(a, k);
 }
 
-bool p2o_align(Program *const *p, int n, Bindings *b)
+bool p2o_align(Ops *o, Program *const *p, int n, Bindings *b)
 {
-    Align a = { .p = p, .n = n, .bind = b, .to_first = NEW_N(p[0]->arena, Var **, (size_t)n) };
+    Map   floats = { .arena = p[0]->arena };
+    Align a = { .ops = o, .p = p, .n = n, .bind = b, .floats = &floats,
+                .to_first = NEW_N(p[0]->arena, Var **, (size_t)n) };
     for (int k = 1; k < n; k++) {
         a.to_first[k] = NEW_N(p[0]->arena, Var *, (size_t)p[k]->nvar + 1);
         if (!align_one(&a, k))
             return false;
     }
-    return true;
+    return settle_weights(&a) && settle_floats(&a);
 }
 
 static bool align_axis(const Align *a, const char *input, Var *v, int axis, Dim *at)

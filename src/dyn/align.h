@@ -5,12 +5,12 @@
 #ifndef P2O_DYN_ALIGN_H
 #define P2O_DYN_ALIGN_H
 
+#include "aten/ops.h"
 #include "ir/bind.h"
-#include "ir/program.h"
 
 /* Programs are bound and in functional form, and share a Dims table; p[0] takes in the others.  Bindings are
  * for n captures.  false after a diagnostic: the first place where they part ways. */
-bool p2o_align(Program *const *p, int n, Bindings *b);
+bool p2o_align(Ops *o, Program *const *p, int n, Bindings *b);
 
 /* The axes of p[0]'s inputs that differ between captures get symbols: "x_0" for axis 0 of x, unless
  * declared already. */

@@ -53,14 +53,14 @@ static bool some_captured_as_one(const Program *p, Bindings *b)
     return false;
 }
 
-static void relax_item(Bindings *b, Arg *x, int64_t least)
+static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
 {
     int64_t v, hints[MAX_CAPTURES];
     if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < least || v == INT64_MAX)
         return;
     for (int k = 0; k < p2o_ncapture(b); k++)
         hints[k] = v;
-    x->i = p2o_soft(b, hints);
+    x->i = p2o_soft(b, hints, c->target, c->loc);
 }
 
 /* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
@@ -74,9 +74,9 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
             continue;
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
-                relax_item(b, &x->items[k], least);
+                relax_item(b, c, &x->items[k], least);
         else
-            relax_item(b, x, least);
+            relax_item(b, c, x, least);
     }
 }
 
@@ -260,6 +260,7 @@ static void settle_one(void *user, Dim sym)
     Found       f = search_expression(s, c, sym);
     if (f.n == 1) {
         p2o_bind(s->bind, sym, f.first);
+        p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
         return;
     }
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",

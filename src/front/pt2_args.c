@@ -163,6 +163,28 @@ static Type tensor_type(Pt2 *r, Loc loc, const Json *j, const char *name)
     return (Type){ .kind = TY_TENSOR, .dtype = t, .shape = { .rank = (int)sizes->n, .at = at } };
 }
 
+/* Row-major without gaps, by the strides.  Those of a size of 1 do not matter; a size that may be 0
+ * counts as 1 in the strides of the dims before it. */
+static Answer is_row_major(Pt2 *r, Loc loc, const Json *j, Shape s)
+{
+    Dims       *t = r->program->dims;
+    const Json *wrapped = p2o_pt2_get(j, "meta"), *strides = p2o_pt2_get(wrapped ? wrapped : j, "strides");
+    Dim         one = p2o_dim_int(t, 1), want = one;
+    Answer      all = YES;
+
+    if (!strides || strides->kind != JSON_LIST || strides->n != (uint32_t)s.rank)
+        return CANNOT_TELL;
+    for (int i = s.rank - 1; i >= 0; i--) {
+        Answer fits = dim_is(s.at[i], 1) ? YES : p2o_dim_eq(t, recorded_dim(r, loc, &strides->items[i]), want);
+        if (fits == NO && p2o_dim_lt(t, one, s.at[i]) == YES)
+            return NO;
+        if (fits != YES)
+            all = CANNOT_TELL;
+        want = p2o_dim_mul(t, want, p2o_dim_max(t, s.at[i], one));
+    }
+    return all;
+}
+
 void p2o_pt2_values(Pt2 *r, Pt2Graph *g)
 {
     static const struct {
@@ -195,14 +217,16 @@ Var *p2o_pt2_define(Pt2 *r, Pt2Graph *g, const char *name)
     Var            *v = p2o_var_new(r->program, g->body, name);
     const Recorded *x = p2o_map_get(&g->values, str_of(name));
 
-    if (!v)
+    if (!v) {
         p2o_pt2_bad(r, g->loc, "value %s is defined twice", name);
-    else if (x && x->kind == TY_TENSOR)
+    } else if (x && x->kind == TY_TENSOR) {
         v->recorded = tensor_type(r, g->loc, x->json, name);
-    else if (x && x->kind == TY_INT)
+        v->dense = is_row_major(r, g->loc, x->json, v->recorded.shape);
+    } else if (x && x->kind == TY_INT) {
         v->recorded = (Type){ .kind = TY_INT, .value = recorded_dim(r, g->loc, x->json) };
-    else if (x)
+    } else if (x) {
         v->recorded = (Type){ .kind = x->kind };
+    }
     return v;
 }
 

@@ -9,6 +9,8 @@ typedef struct Binding {
     SymRole role;
     int64_t hint[MAX_CAPTURES]; /* from 1 on; capture 0 is in the Dims table */
     bool    has_hint[MAX_CAPTURES];
+    const char *of;             /* of soft ones: the call they stand in */
+    Loc     loc;
 } Binding;
 
 struct Bindings {
@@ -16,6 +18,7 @@ struct Bindings {
     int       ncapture;
     Map       by_name;          /* symbol name -> Binding * */
     VEC(Dim)  soft;
+    VEC(BindEvent) events;
     size_t    count;
 };
 
@@ -122,10 +125,12 @@ bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v)
     return d && p2o_dim_eval(b->dims, d, hint_value, &at, v);
 }
 
-Dim p2o_soft(Bindings *b, const int64_t *hints)
+Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
 {
     Dim sym = p2o_dim_fresh(b->dims, "size");
     p2o_set_role(b, sym, ROLE_SOFT);
+    binding_of(b, sym)->of = of;
+    binding_of(b, sym)->loc = loc;
     for (int k = 0; k < b->ncapture; k++)
         p2o_set_hint_at(b, sym, k, hints[k]);
     VEC_PUSH(p2o_dims_arena(b->dims), &b->soft, sym);
@@ -137,6 +142,23 @@ void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
     for (size_t i = 0; i < b->soft.n; i++)
         if (!p2o_is_bound(b, b->soft.at[i]))
             fn(user, b->soft.at[i]);
+}
+
+void p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc)
+{
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .sym = sym, .to = to, .by = by, .loc = loc });
+}
+
+size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }
+const BindEvent *p2o_bind_event(const Bindings *b, size_t i) { return &b->events.at[i]; }
+
+const char *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc)
+{
+    const Binding *x = find_binding(b, sym);
+    if (!x || !x->of)
+        return NULL;
+    *loc = x->loc;
+    return x->of;
 }
 
 typedef struct Occurs {

@@ -9,6 +9,7 @@
 #ifndef P2O_IR_BIND_H
 #define P2O_IR_BIND_H
 
+#include "base/diag.h"
 #include "ir/dim.h"
 
 typedef enum SymRole {          /* a symbol of a lower role gives way to one of a higher */
@@ -34,11 +35,23 @@ size_t    p2o_bindings_count(const Bindings *b);
 /* Capture 0 shares its hints with the Dims table. */
 void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v);
 bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v);
-/* A new soft symbol that was hints[k] in capture k. */
-Dim  p2o_soft(Bindings *b, const int64_t *hints);
+/* A new soft symbol that was hints[k] in capture k; `of` names the call that it stands in. */
+Dim  p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc);
 /* Every soft symbol not bound so far, in the order they were made. */
 typedef void SoftFn(void *user, Dim sym);
 void p2o_each_soft(Bindings *b, SoftFn *fn, void *user);
+
+/* How a size became what it is, for the report: by whom (an operator, a search) and where. */
+typedef struct BindEvent {
+    Dim         sym, to;
+    const char *by;
+    Loc         loc;
+} BindEvent;
+void             p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc);
+size_t           p2o_bind_nevent(const Bindings *b);
+const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
+/* Where a soft symbol stands: the call, and its place; NULL for other symbols. */
+const char      *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc);
 
 typedef enum UnifyResult {
     UNIFY_SAME,         /* they were equal already */

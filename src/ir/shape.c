@@ -71,7 +71,10 @@ static Dim clamp_index(Dims *t, Dim i, Dim size)
     p2o_dim_range(t, i, &low, &high);
     if (low >= 0)
         return p2o_dim_min(t, i, size);
-    if (high < 0)
+    int64_t hint;                       /* the capture knew the sign; a size of 0 may turn it */
+    if (low < 0 && high >= 0 && p2o_dim_hint(t, i, &hint) && hint >= 0)
+        return p2o_dim_min(t, i, size);
+    if (high < 0 || (p2o_dim_hint(t, i, &hint) && hint < 0))
         return p2o_dim_max(t, p2o_dim_add(t, i, size), p2o_dim_int(t, 0));
     return NULL;
 }

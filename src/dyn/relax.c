@@ -157,6 +157,24 @@ static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
     f->first = f->first ? f->first : expr;
 }
 
+typedef struct OpenSearch {
+    const Bindings *bind;
+    bool            found;
+} OpenSearch;
+
+static void note_open(void *user, Dim sym)
+{
+    OpenSearch *o = user;
+    o->found |= p2o_role(o->bind, sym) == ROLE_SOFT && !p2o_is_bound(o->bind, sym);
+}
+
+static bool has_open_size(const Bindings *b, Dim d)
+{
+    OpenSearch o = { .bind = b };
+    p2o_dim_symbols(d, note_open, &o);
+    return o.found;
+}
+
 /* What the size may be made of: sizes of the call's own tensors (the first *nlocal), and the inputs'
  * symbols. */
 static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
@@ -172,7 +190,7 @@ static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
             Shape shape = item->var->type.shape;
             for (int d = 0; d < shape.rank; d++) {
                 Dim size = p2o_resolve(s->bind, shape.at[d]);
-                if (size && !p2o_dim_is_int(size, NULL))
+                if (size && !p2o_dim_is_int(size, NULL) && !has_open_size(s->bind, size))
                     add_symbol(&bases, size);
             }
         }

@@ -84,15 +84,6 @@ Dim p2o_resolve(Bindings *b, Dim d)
     return p2o_dim_is_sym(d) ? bound_value(b, d) : p2o_dim_subst(b->dims, d, bound_value, b);
 }
 
-void p2o_bind(Bindings *b, Dim sym, Dim to)
-{
-    to = p2o_resolve(b, to);
-    if (to == sym)
-        return;
-    binding_of(b, sym)->to = to;
-    b->count++;
-}
-
 size_t p2o_bindings_count(const Bindings *b) { return b->count; }
 
 void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v)
@@ -177,6 +168,16 @@ static bool occurs_in(Dim sym, Dim d)
     Occurs o = { .sym = sym };
     p2o_dim_symbols(d, count_symbol, &o);
     return o.n != 0;
+}
+
+void p2o_bind(Bindings *b, Dim sym, Dim to)
+{
+    to = p2o_resolve(b, to);
+    if (to == sym)
+        return;
+    assert(!occurs_in(sym, to));
+    binding_of(b, sym)->to = to;
+    b->count++;
 }
 
 /* x - y = 0 read as sym = to, for a symbol that stands alone in one term with coefficient 1 or -1. */

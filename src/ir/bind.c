@@ -246,6 +246,25 @@ static void note_first(void *user, Dim sym)
         f->sym = sym;
 }
 
+typedef struct SoftIn {
+    const Bindings *b;
+    bool            found;
+} SoftIn;
+
+static void note_soft_in(void *user, Dim sym)
+{
+    SoftIn *s = user;
+    s->found |= p2o_role(s->b, sym) == ROLE_SOFT && !p2o_is_bound(s->b, sym);
+}
+
+bool p2o_has_soft(const Bindings *b, Dim d)
+{
+    SoftIn s = { .b = b };
+    if (d)
+        p2o_dim_symbols(d, note_soft_in, &s);
+    return s.found;
+}
+
 static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
 
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
@@ -264,6 +283,8 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
             *forbidden = true;
             return false;
         }
+        if (role >= ROLE_FILE && p2o_has_soft(b, value))
+            continue;                           /* what is known does not follow what is open */
         if (found && (role > p2o_role(b, *sym) ||
                       (role == p2o_role(b, *sym) && is_simple(*to) && !is_simple(value))))
             continue;

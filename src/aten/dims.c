@@ -360,10 +360,5 @@ Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 
 Value *full(Lower *lo, Shape s, DType t, double v)
 {
-    return filled(lo, s, p2o_tensor_scalar(lo->arena, t, v, 0, true));
-}
-
-Value *iota(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, part_of(t), v, 0, true));
 }

@@ -29,7 +29,7 @@ static Shape resolve_shape(Infer *in, Shape s)
 {
     Dim *d = p2o_shape_copy(in->arena, s, 0);
     for (int i = 0; i < s.rank; i++)
-        d[i] = p2o_resolve(in->bind, d[i]);
+        d[i] = p2o_dim_assume(in->dims, p2o_resolve(in->bind, d[i]), 1);
     return (Shape){ s.rank, d };
 }
 
@@ -132,10 +132,19 @@ static const char *resolved_text(Infer *in, Dim d)
     return p2o_dim_text(in->dims, p2o_resolve(in->bind, d));
 }
 
+/* At the sizes that the capture allows: min(s, 2) is 2 where s is at least 2. */
+static bool equal_as_captured(Infer *in, Dim a, Dim b)
+{
+    return p2o_dim_eq(in->dims, p2o_dim_assume(in->dims, p2o_resolve(in->bind, a), INT64_MAX),
+                      p2o_dim_assume(in->dims, p2o_resolve(in->bind, b), INT64_MAX)) == YES;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
     (void)c;
+    if (equal_as_captured(in, a, b))
+        return true;
     switch (p2o_unify(in->bind, a, b, &sym, &to)) {
     case UNIFY_SAME:
         return true;
@@ -274,8 +283,13 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
-    const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis), 0);
+    const Var *named = c->outs[out];
+    for (int i = 0; !named && i < c->nouts; i++)
+        named = c->outs[i];
+    if (!named)                             /* nobody asks */
+        return int_dim(in, 0);
+    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, ".%d", out);
+    return data_symbol(in, p2o_printf(in->arena, "%s%s.%d", named->name, of, axis), 0);
 }
 
 static DType promote_known(DType a, DType b)
@@ -288,8 +302,6 @@ void promote_type(Promotion *p, Type t)
     DType *slot = t.kind != TY_TENSOR ? &p->number : t.shape.rank ? &p->dim : &p->zero;
     *slot = promote_known(*slot, t.dtype);
 }
-
-static DType complex_of(DType t) { return t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64; }
 
 /* A lower level changes the type only when it is of a higher category. */
 static DType combine_levels(DType high, DType low)
@@ -315,6 +327,12 @@ DType promote_args(const Call *c, int n, const char *const *names)
         if (has_arg(c, names[i]))
             promote_type(&p, type_arg(c, names[i]));
     return promoted(&p);
+}
+
+DType default_dtype(const Call *c)
+{
+    const Var *v = c->nouts ? c->outs[0] : NULL;
+    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : DT_F32;
 }
 
 /* The first argument, whatever it is called; a number there is a 0-d tensor. */
@@ -385,7 +403,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE)
+        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);
@@ -504,6 +522,17 @@ static void resolve_arg(Infer *in, Arg *x)
         resolve_arg(in, &x->items[i]);
 }
 
+/* Complex results of real arguments show only afterwards. */
+static void run_rule(Infer *in, const Call *c)
+{
+    if (p2o_knows_complex(c)) {
+        const ComplexOp *x = p2o_complex_op(c);
+        (x && x->shape ? x->shape : c->op->shape)(in, c);
+    }
+    if (!p2o_knows_complex(c) && !in->failed)
+        rule_unsupported(in, "complex tensors");
+}
+
 static void infer_call(Infer *in, Call *c)
 {
     for (int i = 0; i < c->nargs && p2o_bindings_count(in->bind); i++)
@@ -517,7 +546,7 @@ static void infer_call(Infer *in, Call *c)
         return;
     if (!plain_args_are_const(in, c) || !kinds_match(in, c))
         return;
-    c->op->shape(in, c);
+    run_rule(in, c);
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;
@@ -546,6 +575,8 @@ bool p2o_infer(Program *p, Bindings *b)
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
+        for (size_t i = 0; i < p->ranges.n; i++)
+            p2o_dim_set_floor(p->dims, p2o_resolve(b, p->ranges.at[i].dim), p->ranges.at[i].lo);
         resolve_inputs(&in);
         for (size_t i = 0; i < p->main->calls.n; i++)
             infer_call(&in, p->main->calls.at[i]);

@@ -76,6 +76,8 @@ DType promoted(const Promotion *p);
 DType promote_args(const Call *c, int n, const char *const *names);
 #define PROMOTE(c, ...) \
     promote_args(c, (int)COUNT_OF(((const char *const[]){ __VA_ARGS__ })), (const char *const[]){ __VA_ARGS__ })
+/* torch.get_default_dtype() at the capture, for a call that leaves its dtype open: what it recorded. */
+DType default_dtype(const Call *c);
 static inline DType float_of(DType t) { return is_float(t) || is_complex(t) ? t : DT_F32; }
 
 /* Rules that many rows share. */

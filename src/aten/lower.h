@@ -18,7 +18,12 @@ struct Lower {
     Diags      *diags;
     Builder    *b;              /* of the graph being filled */
     int         opset;
-    Value     **values;         /* by Var id */
+    Value     **values;         /* by Var id; of a complex tensor the real part */
+    Value     **imag;           /* by Var id: its imaginary part */
+    int         part;           /* which of the two arguments stand for, while parts are lowered */
+    const Arg  *right;          /* the one argument that stands for right_part instead, or NULL */
+    int         right_part;
+    bool        real_has_zero;  /* numbers and real tensors have an imaginary part of 0 */
     Map        *weights;        /* storage and geometry -> Value *: tied weights are one */
     Map        *names;          /* of values */
     bool        failed;         /* the call being lowered was refused */
@@ -56,8 +61,18 @@ Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
 /* A number that ends up in an attribute; false after a refusal when it is known at run time only. */
 bool fixed_number(Lower *lo, const Call *c, const char *name, double *f);
+/* A complex tensor is a pair of real Values.  im is NULL for real tensors and numbers. */
+typedef struct Complex {
+    Value *re, *im;
+} Complex;
+Complex complex_arg(Lower *lo, const Call *c, const char *name);
+Complex complex_as(Lower *lo, const Call *c, const char *name, DType t);
+/* To and from one Value with a last axis of 2, as models have them at their ends. */
+Value  *join_parts(Lower *lo, Complex z);
+Complex split_parts(Lower *lo, Value *x);
 static inline Shape out_shape(const Call *c, int i) { return c->outs[i]->type.shape; }
-static inline DType out_dtype(const Call *c, int i) { return c->outs[i]->type.dtype; }
+/* Of its parts when it is complex. */
+static inline DType out_dtype(const Call *c, int i) { return part_of(c->outs[i]->type.dtype); }
 /* torch.result_type of all tensor arguments; as a float when the result is one. */
 DType compute_dtype(const Call *c);
 
@@ -71,8 +86,15 @@ Value *plus_num(Lower *lo, Value *x, double f);
 Value *times_num(Lower *lo, Value *x, double f);
 /* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
 #define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
+Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
+Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^2) */
+Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
 Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
+/* log(1 + x) and exp(x) - 1, accurate near 0; log(1 + exp(x)).  Half types lose digits on the way. */
+Value *log1p_of(Lower *lo, Value *x);
+Value *expm1_of(Lower *lo, Value *x);
+Value *softplus_of(Lower *lo, Value *x);
 /* What PyTorch computes the half types in. */
 static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 
@@ -118,12 +140,12 @@ Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
 Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
 Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
+static inline Value *iota(Lower *lo, Dim n) { return range_of(lo, n, 1); }
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
 Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
-Value *iota(Lower *lo, Dim n);                                  /* int64: 0, 1 .. n - 1 */
 bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */

@@ -467,7 +467,7 @@ static Value *interleaved_value(Lower *lo, const Call *c, int *dim)
     if (has_arg(c, "dim") && rank(x))
         p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, dim);
     else
-        x = reshape(lo, x, (Shape){ 1, (Dim[]){ shape_nelem(lo->dims, x->shape) } });
+        x = flat(lo, x);
     return x;
 }
 
@@ -527,8 +527,7 @@ static Value *interleave_index(Lower *lo, Value *r)
     Value *none = emit_with(lo, ONNX_ConstantOfShape,
                             ATTRS(attr_tensor("value", p2o_tensor_ints(lo->arena, 1, (int64_t[]){ 0 }, 1))),
                             emit(lo, ONNX_Add, total, INTS(lo, 1)));
-    Value *marks = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", 0), attr_str("reduction", "add")),
-                             none, ends, full(lo, r->shape, DT_I64, 1));
+    Value *marks = scatter_with(lo, ONNX_ScatterElements, 0, none, ends, full(lo, r->shape, DT_I64, 1), "add");
     return emit(lo, ONNX_Slice, emit(lo, ONNX_CumSum, marks, axis), INTS(lo, 0), total, INTS(lo, 0));
 }
 
@@ -577,10 +576,8 @@ static Value *lower_roll(Lower *lo, const Call *c)
     int    n = list_len(c, "dims"), dim;
     if (rank(x) == 0)
         return x;
-    if (n == 0) {
-        Value *flat = reshape(lo, x, (Shape){ 1, (Dim[]){ shape_nelem(lo->dims, x->shape) } });
-        return reshape(lo, roll_axis(lo, flat, 0, dim_item(c, "shifts", 0)), x->shape);
-    }
+    if (n == 0)
+        return reshape(lo, roll_axis(lo, flat(lo, x), 0, dim_item(c, "shifts", 0)), x->shape);
     for (int i = 0; i < n; i++) {
         p2o_wrap_dim(int_item(c, "dims", i), rank(x), false, &dim);
         x = roll_axis(lo, x, dim, dim_item(c, "shifts", i));

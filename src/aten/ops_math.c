@@ -102,28 +102,27 @@ static Value *fmod_of(Lower *lo, Value *x, Value *y)
 }
 
 /* A divisor by which the rounded quotient reaches a whole number only where the exact one does. */
-static bool divides_exactly(const Call *c)
-{
-    double f;
-    return p2o_number_is_const(p2o_call_arg(c, "other"), &f) && f == floor(f) && f != 0 && fabs(f) <= 2048;
-}
+static bool divides_exactly(double f) { return f == floor(f) && fabs(f) <= 2048; }
 
 /* Python's //.  x / y may round up to a whole number that the exact quotient does not reach, so
  * the remainder is taken off first: then the quotient is whole but for rounding. */
 static Value *floor_quotient(Lower *lo, const Call *c, Value *x, Value *y)
 {
-    DType t = x->dtype;
-    if (is_unsigned(t))
+    DType  t = x->dtype;
+    double f;
+    bool   is_number = p2o_number_is_const(p2o_call_arg(c, "other"), &f);
+    if (is_unsigned(t) || (is_number && f == 0))
         return emit(lo, ONNX_Div, x, y);
     if (!is_float(t))
         return emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mod, x, y)), y);
-    if (divides_exactly(c))
+    if (is_number && divides_exactly(f))
         return emit(lo, ONNX_Floor, emit(lo, ONNX_Div, x, y));
     Value *m = fmod_of(lo, x, y);
     Value *q = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, m), y);
-    q = emit(lo, ONNX_Sub, q, cast(lo, signs_differ(lo, c, m, y), t));
-    return choose(lo, emit(lo, ONNX_Equal, y, num(lo, t, 0)), emit(lo, ONNX_Div, x, y),
-                  emit(lo, ONNX_Round, q));
+    q = emit(lo, ONNX_Round, emit(lo, ONNX_Sub, q, cast(lo, signs_differ(lo, c, m, y), t)));
+    if (is_number)
+        return q;
+    return choose(lo, emit(lo, ONNX_Equal, y, num(lo, t, 0)), emit(lo, ONNX_Div, x, y), q);
 }
 
 static Value *trunc_quotient(Lower *lo, Value *x, Value *y)
@@ -255,17 +254,11 @@ static Value *lower_square(Lower *lo, const Call *c)
     return emit(lo, ONNX_Mul, x, x);
 }
 
-/* max(|x|, |y|) * sqrt(1 + (min / max)^2): nothing overflows before the result does.  Where both
- * are equal the quotient is 1, also for 0 and infinity. */
 static Value *lower_hypot(Lower *lo, const Call *c)
 {
     DType  t = wide_of(out_dtype(c, 0));
-    Value *x = emit(lo, ONNX_Abs, tensor_as(lo, c, "self", t));
-    Value *y = emit(lo, ONNX_Abs, tensor_as(lo, c, "other", t));
-    Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
-    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 1), emit(lo, ONNX_Div, least, most));
-    q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
-    return cast(lo, emit(lo, ONNX_Mul, most, q), out_dtype(c, 0));
+    Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
+    return cast(lo, hypot_of(lo, x, y), out_dtype(c, 0));
 }
 
 /* max(x, y) + log(1 + base^-|x - y|) / log(base); the difference of equal infinities is 0 here. */
@@ -274,22 +267,13 @@ static Value *log_add_exp(Lower *lo, const Call *c, double log_base)
     DType  t = wide_of(out_dtype(c, 0));
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
     Value *d = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 0), emit(lo, ONNX_Sub, x, y));
-    d = times_num(lo, emit(lo, ONNX_Abs, d), -log_base);
-    d = times_num(lo, emit(lo, ONNX_Softplus, d), 1 / log_base);
+    d = times_num(lo, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, d)), log_base);
+    d = times_num(lo, softplus_of(lo, d), 1 / log_base);
     return cast(lo, emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, y), d), out_dtype(c, 0));
 }
 
 static Value *lower_logaddexp(Lower *lo, const Call *c) { return log_add_exp(lo, c, 1); }
 static Value *lower_logaddexp2(Lower *lo, const Call *c) { return log_add_exp(lo, c, 0.69314718055994530942); }
-
-/* Less sees no sign in -0; its reciprocal shows it. */
-static Value *sign_bit(Lower *lo, Value *x)
-{
-    Value *zero = num(lo, x->dtype, 0), *below = emit(lo, ONNX_Less, x, zero);
-    if (!is_float(x->dtype))
-        return below;
-    return emit(lo, ONNX_Or, below, emit(lo, ONNX_Less, emit(lo, ONNX_Reciprocal, x), zero));
-}
 
 static Value *lower_signbit(Lower *lo, const Call *c)
 {
@@ -310,19 +294,11 @@ static Value *lower_copysign(Lower *lo, const Call *c)
     return choose(lo, sign_bit(lo, y), emit(lo, ONNX_Neg, x), x);
 }
 
-/* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the quotient
- * is a sign, also of zeros and infinities. */
 static Value *lower_atan2(Lower *lo, const Call *c)
 {
-    const double pi = 3.14159265358979323846;
     DType  t = wide_of(out_dtype(c, 0));
-    Value *y = tensor_as(lo, c, "self", t), *x = tensor_as(lo, c, "other", t);
-    Value *same_size = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, y), emit(lo, ONNX_Abs, x));
-    Value *q = choose(lo, same_size, emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, y), emit(lo, ONNX_Sign, x)),
-                      emit(lo, ONNX_Div, y, x));
-    Value *turn = choose(lo, sign_bit(lo, y), num(lo, t, -pi), num(lo, t, pi));
-    turn = choose(lo, sign_bit(lo, x), turn, num(lo, t, 0));
-    return cast(lo, emit(lo, ONNX_Add, emit(lo, ONNX_Atan, q), turn), out_dtype(c, 0));
+    Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
+    return cast(lo, atan2_of(lo, x, y), out_dtype(c, 0));
 }
 
 /* self * 2.0^other, of which the power is a float. */

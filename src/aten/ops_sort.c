@@ -648,6 +648,8 @@ static Value *lower_bincount(Lower *lo, const Call *c)
 #define RANKED      "(Tensor values, Tensor indices)"
 #define NAN_ORDER   .limits = "NaN has no fixed place"
 #define TIED        .limits = "which index of equal values is not fixed; NaN has no fixed place"
+/* PyTorch records shapes of another rank when dim is negative. */
+#define CAPTURED_WRONG  .unchecked = true
 
 const AtenOp p2o_ops_sort[] = {
     { "sort(Tensor self, int dim=-1, bool descending=False) -> " RANKED, shape_sort,
@@ -703,9 +705,9 @@ const AtenOp p2o_ops_sort[] = {
     { "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
       shape_unique_dim, .lower_many = lower_unique_dim, NAN_ORDER },
     { "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-      shape_unique_consecutive, .lower_many = lower_unique_consecutive },
+      shape_unique_consecutive, .lower_many = lower_unique_consecutive, CAPTURED_WRONG },
     { "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-      shape_unique_dim, .lower_many = lower_unique_consecutive },
+      shape_unique_dim, .lower_many = lower_unique_consecutive, CAPTURED_WRONG },
 
     { "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", shape_histc,
       .lower = lower_histc },

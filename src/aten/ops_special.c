@@ -15,25 +15,14 @@
 
 static Value *wide_self(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))); }
 
-/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
-static Value *log1p_of(Lower *lo, Value *x)
-{
-    Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
-    Value *error = emit(lo, ONNX_Sub, plus_num(lo, u, -1), x);
-    Value *near = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, x), num(lo, x->dtype, 0.5));
-    return choose(lo, near, emit(lo, ONNX_Sub, log, emit(lo, ONNX_Div, error, u)), log);
-}
-
 static Value *lower_log1p(Lower *lo, const Call *c)
 {
     return cast(lo, log1p_of(lo, wide_self(lo, c)), out_dtype(c, 0));
 }
 
-/* tanh(x / 2) * (exp(x) + 1) */
 static Value *lower_expm1(Lower *lo, const Call *c)
 {
-    Value *x = wide_self(lo, c), *t = emit(lo, ONNX_Tanh, times_num(lo, x, 0.5));
-    return cast(lo, emit(lo, ONNX_Mul, t, plus_num(lo, emit(lo, ONNX_Exp, x), 1)), out_dtype(c, 0));
+    return cast(lo, expm1_of(lo, wide_self(lo, c)), out_dtype(c, 0));
 }
 
 /* x * log(y), 0 where x is unless y is NaN. */
@@ -59,10 +48,13 @@ static Value *lower_entr(Lower *lo, const Call *c)
     return cast(lo, choose(lo, emit(lo, ONNX_Equal, x, zero), zero, y), out_dtype(c, 0));
 }
 
+/* PyTorch calls the one tensor self, or x. */
+static const char *tensor_name(const Call *c) { return p2o_schema_find(c->schema, "self") >= 0 ? "self" : "x"; }
+
 /* What is computed in f32 for all types but f64. */
 static void shape_special(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "self");
+    Type x = type_arg(c, tensor_name(c));
     if (x.dtype == DT_F64)
         rule_unsupported(in, "float64");
     set_out(in, c, 0, float_of(x.dtype), x.shape);
@@ -72,7 +64,7 @@ typedef Value *FloatFn(Lower *lo, Value *x);
 
 static Value *special(Lower *lo, const Call *c, FloatFn *fn)
 {
-    return cast(lo, fn(lo, tensor_as(lo, c, "self", DT_F32)), out_dtype(c, 0));
+    return cast(lo, fn(lo, tensor_as(lo, c, tensor_name(c), DT_F32)), out_dtype(c, 0));
 }
 
 static Value *is_below(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, DT_F32, f)); }
@@ -336,6 +328,15 @@ static Value *i0e_of(Lower *lo, Value *x) { return even_bessel(lo, x, true); }
 static Value *i1_of(Lower *lo, Value *x) { return odd_bessel(lo, x, false); }
 static Value *i1e_of(Lower *lo, Value *x) { return odd_bessel(lo, x, true); }
 
+/* sin(x) / x, 1 at 0 */
+static Value *spherical_j0_of(Lower *lo, Value *x)
+{
+    Value *y = emit(lo, ONNX_Div, emit(lo, ONNX_Sin, x), x);
+    Value *at_infinity = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, x), num(lo, DT_F32, INF));
+    y = choose(lo, at_infinity, num(lo, DT_F32, 0), y);
+    return choose(lo, emit(lo, ONNX_Equal, x, num(lo, DT_F32, 0)), num(lo, DT_F32, 1), y);
+}
+
 static Value *lower_erfc(Lower *lo, const Call *c) { return special(lo, c, erfc_of); }
 static Value *lower_erfcx(Lower *lo, const Call *c) { return special(lo, c, erfcx_of); }
 static Value *lower_erfinv(Lower *lo, const Call *c) { return special(lo, c, erfinv_of); }
@@ -348,12 +349,13 @@ static Value *lower_i0(Lower *lo, const Call *c) { return special(lo, c, i0_of);
 static Value *lower_i0e(Lower *lo, const Call *c) { return special(lo, c, i0e_of); }
 static Value *lower_i1(Lower *lo, const Call *c) { return special(lo, c, i1_of); }
 static Value *lower_i1e(Lower *lo, const Call *c) { return special(lo, c, i1e_of); }
+static Value *lower_spherical_j0(Lower *lo, const Call *c) { return special(lo, c, spherical_j0_of); }
 
 #define F64_LIMIT "float64"
 #define ROW_EXACT(name, fn) { name "(Tensor self) -> Tensor", p2o_rule_float, .lower = fn }
 #define ROW_F32(name, fn)                                                                       \
     { name "(Tensor self) -> Tensor", shape_special, .lower = fn, .limits = F64_LIMIT }
-#define ROW_ORDER(name, args, rule, fn) { name args " -> Tensor", rule, .lower = fn, .limits = F64_LIMIT }
+#define ROW_ARGS(name, args, rule, fn) { name args " -> Tensor", rule, .lower = fn, .limits = F64_LIMIT }
 #define ROW_XLOG(name, other_scalar, self_scalar, fn)                                           \
     { name "(Tensor self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn },       \
     { other_scalar "(Tensor self, Scalar other) -> Tensor", p2o_rule_binary_float, .lower = fn }, \
@@ -384,10 +386,10 @@ const AtenOp p2o_ops_special[] = {
     ROW_F32("digamma", lower_digamma),
     ROW_F32("special_digamma", lower_digamma),
     ROW_F32("special_psi", lower_digamma),
-    ROW_ORDER("polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
-    ROW_ORDER("special_polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
-    ROW_ORDER("mvlgamma", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
-    ROW_ORDER("special_multigammaln", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
+    ROW_ARGS("polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
+    ROW_ARGS("special_polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
+    ROW_ARGS("mvlgamma", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
+    ROW_ARGS("special_multigammaln", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
     ROW_F32("i0", lower_i0),
     ROW_F32("special_i0", lower_i0),
     ROW_F32("special_modified_bessel_i0", lower_i0),
@@ -395,5 +397,6 @@ const AtenOp p2o_ops_special[] = {
     ROW_F32("special_i1", lower_i1),
     ROW_F32("special_modified_bessel_i1", lower_i1),
     ROW_F32("special_i1e", lower_i1e),
+    ROW_ARGS("special_spherical_bessel_j0", "(Tensor x)", shape_special, lower_spherical_j0),
     { 0 },
 };

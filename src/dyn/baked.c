@@ -239,7 +239,7 @@ typedef struct FloatSearch {
 static void try_symbol(void *user, Dim sym)
 {
     FloatSearch *s = user;
-    double       c;
+    double       c = 0;
     if (sym == s->sym)
         return;
     for (int f = 0; f < NFORM; f++) {

@@ -32,7 +32,7 @@ struct Var {
     Type          type;                 /* set by inference */
     Type          recorded;             /* by the file; TY_NONE: it says nothing */
     const Type   *also;                 /* what further captures recorded, in their order; or NULL */
-    bool          dense;                /* by the file: row-major without gaps */
+    Answer        dense;                /* by the file: row-major without gaps */
     const Tensor *tensor;               /* of weights and constants, else NULL */
     const char   *fqn;                  /* their name in the state_dict */
     Call         *def;                  /* NULL for inputs and weights */

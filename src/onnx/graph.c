@@ -145,6 +145,7 @@ void p2o_graph_output(Graph *g, Value *v)
 {
     if (v->graph != g || p2o_value_is_output(v))
         v = p2o_graph_node(g, ONNX_Identity, 1, &v, 0, NULL, 1, v->def ? v->def->loc : 0)->out[0];
+    v->is_output = true;
     VEC_PUSH(g->arena, &g->outputs, v);
 }
 
@@ -224,17 +225,11 @@ void p2o_value_replace(Value *old, Value *with)
         VEC_PUSH(g->arena, &with->uses, n);
     }
     old->uses.n = 0;
-    for (size_t i = 0; i < g->outputs.n; i++)
+    for (size_t i = 0; old->is_output && i < g->outputs.n; i++)
         if (g->outputs.at[i] == old)
             g->outputs.at[i] = with;
-}
-
-bool p2o_value_is_output(const Value *v)
-{
-    for (size_t i = 0; i < v->graph->outputs.n; i++)
-        if (v->graph->outputs.at[i] == v)
-            return true;
-    return false;
+    with->is_output |= old->is_output;
+    old->is_output = false;
 }
 
 const Attr *p2o_node_attr(const Node *n, const char *name)
@@ -321,6 +316,8 @@ static const char *check_graph(Check *c, const Graph *g)
         const Value *v = g->outputs.at[i];
         if (v->graph != g || v->id >= c->nvalue || c->defined[v->id] != v)
             wrong = p2o_printf(c->arena, "output %s is not defined in its graph", label(v));
+        else if (!v->is_output)
+            wrong = p2o_printf(c->arena, "output %s is not marked as one", label(v));
     }
     return wrong;
 }

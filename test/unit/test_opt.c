@@ -234,6 +234,9 @@ static void check_folding(void)
     CHECK(t->shape.rank == 2 && holds_floats(t, 6, (float[]){ 1, 4, 2, 5, 3, 6 }));
     Value *p = p2o_build(b, ONNX_Mul, 0, NULL, 2, (Value *[]){ two, m });
     CHECK(holds_floats(p, 6, (float[]){ 2, 4, 6, 8, 10, 12 }));
+    Value *sum = p2o_build(b, ONNX_Add, 0, NULL, 2,
+                           (Value *[]){ m, p2o_build_const(b, vector_of((float[]){ 10, 20, 30 }, 3)) });
+    CHECK(holds_floats(sum, 6, (float[]){ 11, 22, 33, 14, 25, 36 }));
     Value *q = p2o_build(b, ONNX_Div, 0, NULL, 2, (Value *[]){ two, number(b, 3) });
     CHECK(holds_floats(q, 1, (float[]){ 2.0f / 3.0f }));
     Value *s = p2o_build(b, ONNX_Slice, 0, NULL, 5,

@@ -115,6 +115,16 @@ static void check_transposes(void)
     x = input(b, "x", DT_F32, "a, b, c");
     y = transpose_node(b, transpose_node(b, x, (int64_t[]){ 1, 2, 0 }), (int64_t[]){ 2, 0, 1 });
     CHECK(becomes(b, NODE(b, ONNX_Relu, y), "%0 = Relu(x)\nreturn %0\n"));
+    b = start(20);
+    x = input(b, "x", DT_F32, "a, b, 3, 4");        /* an axis added, moved and dropped again */
+    y = transpose_node(b, NODE(b, ONNX_Unsqueeze, x, INTS(b, 0)), (int64_t[]){ 3, 1, 2, 0, 4 });
+    CHECK(becomes(b, NODE(b, ONNX_Squeeze, y, INTS(b, -2)),
+                  "%0 = Transpose(x, perm=[2, 0, 1, 3])\nreturn %0\n"));
+    b = start(20);
+    x = input(b, "x", DT_F32, "n, 1");              /* another axis of size 1 is dropped */
+    y = transpose_node(b, NODE(b, ONNX_Unsqueeze, x, INTS(b, 0)), (int64_t[]){ 2, 0, 1 });
+    CHECK(becomes(b, NODE(b, ONNX_Squeeze, y, INTS(b, 0)),
+                  "%0 = Transpose(x, perm=[1, 0])\nreturn %0\n"));
 }
 
 static void check_reshapes(void)

@@ -305,6 +305,27 @@ Value *softplus_of(Lower *lo, Value *x)
     return emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, num(lo, DT_F64, 0)), log1p_of(lo, e));
 }
 
+/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
+static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
+{
+    Value *y;
+    if (by_tanh) {
+        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
+        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
+    } else {
+        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
+    }
+    return emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
+}
+
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh)
+{
+    if (lo->opset < 20 || x->dtype == DT_F64)
+        return cast(lo, gelu_by_parts(lo, cast(lo, x, wide_of(x->dtype)), by_tanh), x->dtype);
+    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
+                   : emit(lo, ONNX_Gelu, x);
+}
+
 Value *cast(Lower *lo, Value *x, DType t)
 {
     Attr to = attr_int("to", p2o_dtype_onnx(t));

@@ -87,6 +87,7 @@ Value *times_num(Lower *lo, Value *x, double f);
 /* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
 #define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
 Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh);
 Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^2) */
 Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */

@@ -215,13 +215,6 @@ static bool fits_attribute(const Call *c, const char *name, DType t, double *f)
     return p2o_number_is_const(p2o_call_arg(c, name), f) && (t != DT_F64 || (double)(float)*f == *f);
 }
 
-static bool may_be_zero(Lower *lo, Dim d)
-{
-    int64_t low, high;
-    p2o_dim_range(lo->dims, d, &low, &high);
-    return low <= 0;
-}
-
 /* Gemm, but ONNX Runtime's forgets beta when the inner size is 0. */
 static Value *lower_addmm(Lower *lo, const Call *c)
 {
@@ -229,7 +222,7 @@ static Value *lower_addmm(Lower *lo, const Call *c)
     DType  t = out_dtype(c, 0);
     Value *a = tensor_as(lo, c, "mat1", t), *b = tensor_as(lo, c, "mat2", t);
     if (!is_float(t) || !fits_attribute(c, "alpha", t, &alpha) || !fits_attribute(c, "beta", t, &beta) ||
-        (beta != 1 && may_be_zero(lo, size_at(a, 1))))
+        (beta != 1 && !never_zero(lo, size_at(a, 1))))
         return add_product(lo, c, emit(lo, ONNX_MatMul, a, b));
     Value *x = beta == 0 ? NULL : tensor_as(lo, c, "self", t);
     Attr   attrs[2];
@@ -280,9 +273,7 @@ static void shape_outer(Infer *in, const Call *c)
 static Value *lower_addmm_activation(Lower *lo, const Call *c)
 {
     Value *x = lower_addmm(lo, c);
-    if (!bool_arg(c, "use_gelu"))
-        return emit(lo, ONNX_Relu, x);
-    return unsupported(lo, c, "use_gelu");
+    return bool_arg(c, "use_gelu") ? gelu_of(lo, x, false) : emit(lo, ONNX_Relu, x);
 }
 
 /* The labels of every operand's dims and of the result's. */
@@ -860,17 +851,12 @@ static void shape_matrix_power(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-static Value *positions_along(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
-}
-
 /* By squaring; the power 0 is the identity. */
 static Value *lower_matrix_power(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *y = NULL;
     if (int_arg(c, "n") == 0) {
-        Value *i = positions_along(lo, size_at(x, -1));
+        Value *i = iota(lo, size_at(x, -1));
         Value *eye = emit(lo, ONNX_Equal, unsqueeze(lo, i, 1), i);
         return expand(lo, cast(lo, eye, x->dtype), out_shape(c, 0));
     }
@@ -1033,7 +1019,7 @@ const AtenOp p2o_ops_linalg[] = {
     { "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, " BETA_ALPHA, shape_addmm,
       .lower = lower_addmm },
     { "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
-      shape_addmm, .lower = lower_addmm_activation, .limits = "not with use_gelu" },
+      shape_addmm, .lower = lower_addmm_activation },
     { "addmv(Tensor self, Tensor mat, Tensor vec, " BETA_ALPHA, shape_addmv, .lower = lower_addmv },
     { "addr(Tensor self, Tensor vec1, Tensor vec2, " BETA_ALPHA, shape_addr, .lower = lower_addr },
     { "addbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_addbmm, .lower = lower_addbmm },

@@ -1,9 +1,10 @@
 /* Running results along one dim: sums, products, extremes; differences and integrals.
  *
  * ONNX has a running sum.  The others are done by doubling: combining each element with the one s
- * places before it, for s = 1, 2, 4 .. below the size, gives every prefix in log2(size) steps, which a
- * Loop takes whatever the size is.  (Scan would take as many steps as there are elements, and ONNX
- * Runtime's fails on empty tensors.)  What combines must be associative. */
+ * places before it, for s = 1, 2, 4 .. below the size, gives every prefix in log2(size) steps, one
+ * after the other where the size is a number, in a Loop where it is not.  (Scan would take as many
+ * steps as there are elements, and ONNX Runtime's fails on empty tensors.)  What combines must be
+ * associative. */
 #include "aten/lower.h"
 
 enum { MAX_STATE = 2 };         /* tensors that are scanned together */
@@ -36,8 +37,12 @@ static void scan_by_doubling(Lower *lo, int axis, CombineFn *combine, int n, Val
 {
     Builder *outer = lo->b;
     Shape    s = state[0]->shape, unit = { 1, (Dim[]){ p2o_dim_int(lo->dims, 1) } };
-    if (dim_is(s.at[axis], 0) || dim_is(s.at[axis], 1))
+    int64_t  known;
+    if (p2o_dim_is_int(s.at[axis], &known)) {
+        for (int64_t step = 1; step < known; step *= 2)
+            doubling_step(lo, axis, combine, n, state, INTS(lo, step), state);
         return;
+    }
     Value *size = dim_value(lo, s.at[axis]), *one = INTS(lo, 1);
     Value *in[3 + MAX_STATE] = { NULL, goes_on(lo, one, size), one }, *next[1 + MAX_STATE];
     Graph *body = p2o_graph_new(lo->arena, lo->diags, lo->dims, lo->opset, outer->graph);

@@ -267,7 +267,7 @@ static void lower_mode(Lower *lo, const Call *c, Value **out)
     Value *least = reduce(lo, ONNX_ReduceMin, emit(lo, ONNX_Where, often, x, high), along, 1, true);
     out[1] = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", axis), attr_int("keepdims", keepdim),
                                               attr_int("select_last_index", 1)),
-                       cast(lo, emit(lo, ONNX_Equal, x, least), DT_U8));
+                       cast(lo, emit(lo, ONNX_Equal, x, least), DT_I32));
     out[0] = cast(lo, keepdim ? least : squeeze(lo, least, axis), t);
 }
 
@@ -542,7 +542,7 @@ static Value *starts_run(Lower *lo, Value *x, int axis)
             others[n++] = i;
     if (n)
         differs = reduce_any(lo, differs, others, n, false);
-    Value *starts = concat(lo, 0, (Value *[]){ full(lo, (Shape){ 1, &one }, DT_BOOL, 1), differs }, 2);
+    Value *starts = concat(lo, 0, (Value *[]){ unsqueeze(lo, num(lo, DT_BOOL, 1), 0), differs }, 2);
     return never_zero(lo, size) ? starts : slice_axis(lo, starts, 0, zero, size, 1);
 }
 
@@ -609,7 +609,8 @@ static Value *lower_histc(Lower *lo, const Call *c)
         data_bounds(lo, x, &low, &high);
     Value *inside = emit(lo, ONNX_And, emit(lo, ONNX_GreaterOrEqual, x, low),
                          emit(lo, ONNX_LessOrEqual, x, high));
-    Value *scaled = emit(lo, ONNX_Mul, emit(lo, ONNX_Sub, x, low), num(lo, t, (double)bins));
+    Value *scaled = from == to ? emit(lo, ONNX_Sub, x, low) : plus_num(lo, x, -from);
+    scaled = emit(lo, ONNX_Mul, scaled, num(lo, t, (double)bins));
     scaled = emit(lo, ONNX_Div, scaled, from == to ? emit(lo, ONNX_Sub, high, low) : num(lo, t, to - from));
     Value *bin = cast(lo, emit(lo, ONNX_Where, inside, scaled, num(lo, t, 0)), DT_I64);
     bin = emit(lo, ONNX_Min, bin, num(lo, DT_I64, (double)(bins - 1)));

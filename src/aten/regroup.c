@@ -157,6 +157,13 @@ static bool spread(Infer *in, const Call *c, Dim quotient, Shape to, const int *
     return true;
 }
 
+/* Division by a number is taken to come out even, which the model then needs. */
+static Dim quotient_of(Infer *in, Dim x, Dim by)
+{
+    Dim q = p2o_dim_exact_div(in->dims, x, by);
+    return q || !p2o_dim_is_int(by, NULL) ? q : p2o_dim_floordiv(in->dims, x, by);
+}
+
 /* One side has no unknowns: the other's follow from it. */
 static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
 {
@@ -169,7 +176,7 @@ static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
             continue;
         }
         if (quotient)
-            quotient = p2o_dim_exact_div(in->dims, quotient, to.at[i]);
+            quotient = quotient_of(in, quotient, to.at[i]);
     }
     if (n > 0 && !quotient)
         return true;                            /* symbols that are not known to be equal yet */

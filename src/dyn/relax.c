@@ -157,8 +157,9 @@ static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
     f->first = f->first ? f->first : expr;
 }
 
-/* What the size may be made of: sizes of the call's own tensors, and the inputs' symbols. */
-static Scope bases_for(const Settling *s, const Call *c)
+/* What the size may be made of: sizes of the call's own tensors (the first *nlocal), and the inputs'
+ * symbols. */
+static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
 {
     Scope bases = { .dims = s->prog->dims, .bind = s->bind };
     for (int i = 0; c && i < c->nargs; i++) {
@@ -171,11 +172,12 @@ static Scope bases_for(const Settling *s, const Call *c)
             Shape shape = item->var->type.shape;
             for (int d = 0; d < shape.rank; d++) {
                 Dim size = p2o_resolve(s->bind, shape.at[d]);
-                if (!p2o_dim_is_int(size, NULL))
+                if (size && !p2o_dim_is_int(size, NULL))
                     add_symbol(&bases, size);
             }
         }
     }
+    *nlocal = bases.syms.n;
     for (size_t i = 0; i < s->scope.syms.n; i++)
         add_symbol(&bases, s->scope.syms.at[i]);
     return bases;
@@ -220,13 +222,52 @@ static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *
     }
 }
 
-/* Of all that it may be, exactly one must fit; a size that is there already is no better than others. */
+/* How much is lacking to a multiple, and what is over: (-x) % c and x % c. */
+static void search_remainders(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 128 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = 2; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_mod(t, p2o_dim_neg(t, x), number), sym, f);
+            consider(s, p2o_dim_mod(t, x, number), sym, f);
+        }
+    }
+}
+
+/* One off, or half or twice, the size of a tensor at hand: as likely as a size itself. */
+static bool is_near_local(const Settling *s, const Scope *bases, size_t nlocal, Dim sym)
+{
+    Dims *t = s->prog->dims;
+    Found f = { 0 };
+    Dim   one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2);
+    for (size_t i = 0; i < nlocal; i++) {
+        Dim x = bases->syms.at[i];
+        consider(s, p2o_dim_add(t, x, one), sym, &f);
+        consider(s, p2o_dim_sub(t, x, one), sym, &f);
+        consider(s, p2o_dim_mul(t, x, two), sym, &f);
+        consider(s, p2o_dim_floordiv(t, x, two), sym, &f);
+        consider(s, p2o_dim_ceildiv(t, x, two), sym, &f);
+    }
+    return f.n > 0;
+}
+
+/* A size that is there already, if it is the only one and nothing near is as likely; else exactly one of
+ * all other expressions must fit. */
 static Found search_expression(const Settling *s, const Call *c, Dim sym)
 {
-    Scope bases = bases_for(s, c);
-    Found f = { 0 };
+    size_t nlocal;
+    Scope  bases = bases_for(s, c, &nlocal);
+    Found  f = { 0 };
+    for (size_t i = 0; i < bases.syms.n; i++)
+        consider(s, bases.syms.at[i], sym, &f);
+    if (f.n == 1 && !is_near_local(s, &bases, nlocal, sym))
+        return f;
     search_with_number(s, &bases, sym, &f);
     search_pairs(s, &bases, sym, &f);
+    if (!f.n)
+        search_remainders(s, &bases, sym, &f);
     return f;
 }
 

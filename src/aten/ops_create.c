@@ -469,16 +469,19 @@ static Value *lower_blackman(Lower *lo, const Call *c) { return window(lo, c, bl
 static Value *lower_bartlett(Lower *lo, const Call *c) { return window(lo, c, bartlett_at); }
 static Value *lower_kaiser(Lower *lo, const Call *c) { return window(lo, c, kaiser_at); }
 
-/* Powers of each element, as a running product: small integers grow. */
+static bool is_vander(const Call *c) { return same(c->schema->key, "aten::vander"); }
+
+/* Powers of each element, as a running product: small integers grow.  A number is a vector of one. */
 static void shape_vander(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "x");
-    Dim  n = has_arg(c, "N") ? dim_arg(c, "N") : x.shape.rank ? dim_at(x.shape, -1) : NULL;
-    if (x.shape.rank == 0 || (same(c->schema->key, "aten::vander") && x.shape.rank != 1))
+    Type  x = type_arg(c, "x");
+    Dim   one = int_dim(in, 1);
+    Shape s = x.shape.rank ? x.shape : (Shape){ 1, &one };
+    if (is_vander(c) && x.shape.rank != 1)
         rule_fail(in, "x of rank %d", x.shape.rank);
     else
         set_created(in, c, is_float(x.dtype) || is_complex(x.dtype) ? x.dtype : DT_I64,
-                    insert_dim(in, x.shape, x.shape.rank, n));
+                    insert_dim(in, s, s.rank, has_arg(c, "N") ? dim_arg(c, "N") : dim_at(s, -1)));
 }
 
 static Value *lower_vander(Lower *lo, const Call *c)
@@ -486,7 +489,9 @@ static Value *lower_vander(Lower *lo, const Call *c)
     DType  t = out_dtype(c, 0);
     Dim    n = dim_at(out_shape(c, 0), -1);
     Value *x = tensor_as(lo, c, "x", t), *power = iota(lo, n);
-    if (same(c->schema->key, "aten::vander") && !bool_arg(c, "increasing"))
+    if (rank(x) == 0)
+        x = unsqueeze(lo, x, 0);
+    if (is_vander(c) && !bool_arg(c, "increasing"))
         power = emit(lo, ONNX_Sub, dim_value(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1))), power);
     return emit(lo, ONNX_Pow, unsqueeze(lo, x, rank(x)), cast(lo, power, t));
 }

@@ -256,8 +256,9 @@ static Value *lower_square(Lower *lo, const Call *c)
 
 static Value *lower_hypot(Lower *lo, const Call *c)
 {
-    DType t = wide_of(out_dtype(c, 0));
-    return cast(lo, hypot_of(lo, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t)), out_dtype(c, 0));
+    DType  t = wide_of(out_dtype(c, 0));
+    Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
+    return cast(lo, hypot_of(lo, x, y), out_dtype(c, 0));
 }
 
 /* max(x, y) + log(1 + base^-|x - y|) / log(base); the difference of equal infinities is 0 here. */
@@ -267,7 +268,7 @@ static Value *log_add_exp(Lower *lo, const Call *c, double log_base)
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
     Value *d = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, t, 0), emit(lo, ONNX_Sub, x, y));
     d = times_num(lo, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, d)), log_base);
-    d = times_num(lo, emit(lo, ONNX_Softplus, d), 1 / log_base);
+    d = times_num(lo, softplus_of(lo, d), 1 / log_base);
     return cast(lo, emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, y), d), out_dtype(c, 0));
 }
 
@@ -295,8 +296,9 @@ static Value *lower_copysign(Lower *lo, const Call *c)
 
 static Value *lower_atan2(Lower *lo, const Call *c)
 {
-    DType t = wide_of(out_dtype(c, 0));
-    return cast(lo, atan2_of(lo, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t)), out_dtype(c, 0));
+    DType  t = wide_of(out_dtype(c, 0));
+    Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
+    return cast(lo, atan2_of(lo, x, y), out_dtype(c, 0));
 }
 
 /* self * 2.0^other, of which the power is a float. */

@@ -315,7 +315,7 @@ static Value *index_of_extreme(Lower *lo, const Call *c, bool greatest)
     Axes   a = reduction_axes(c, x);
     OnnxOp op = greatest ? ONNX_ArgMax : ONNX_ArgMin;
     if (x->dtype == DT_BOOL)
-        x = cast(lo, x, DT_U8);
+        x = cast(lo, x, DT_I32);
     if (rank(x) == 0)
         return num(lo, DT_I64, 0);
     if (optional_arg(c, "dim"))
@@ -539,12 +539,15 @@ static Value *covariance(Lower *lo, const Call *c, Value **centered)
         return emit(lo, ONNX_Div, emit(lo, ONNX_MatMul, d, swap_last_two(lo, d)),
                     degrees(lo, size_at(x, 1), correction, t));
     }
-    Value *sum = total(lo, w), *less = num(lo, t, correction);
+    Value *sum = total(lo, w), *factor = sum;
     Value *mean = emit(lo, ONNX_Div, reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Mul, x, w), columns, 1, true), sum);
     Value *d = emit(lo, ONNX_Sub, x, mean);
-    if (correction != 0 && optional_arg(c, "aweights"))
-        less = emit(lo, ONNX_Div, emit(lo, ONNX_Mul, less, total(lo, emit(lo, ONNX_Mul, w, tensor_as(lo, c, "aweights", t)))), sum);
-    Value *factor = emit(lo, ONNX_Max, emit(lo, ONNX_Sub, sum, less), num(lo, t, 0));
+    if (correction != 0) {
+        Value *less = num(lo, t, correction), *a = tensor_as(lo, c, "aweights", t);
+        if (a)
+            less = emit(lo, ONNX_Div, times_num(lo, total(lo, emit(lo, ONNX_Mul, w, a)), correction), sum);
+        factor = emit(lo, ONNX_Max, emit(lo, ONNX_Sub, sum, less), num(lo, t, 0));
+    }
     *centered = d;
     return emit(lo, ONNX_Div, emit(lo, ONNX_MatMul, emit(lo, ONNX_Mul, d, w), swap_last_two(lo, d)), factor);
 }

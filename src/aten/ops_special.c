@@ -15,25 +15,14 @@
 
 static Value *wide_self(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))); }
 
-/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
-static Value *log1p_of(Lower *lo, Value *x)
-{
-    Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
-    Value *error = emit(lo, ONNX_Sub, plus_num(lo, u, -1), x);
-    Value *near = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, x), num(lo, x->dtype, 0.5));
-    return choose(lo, near, emit(lo, ONNX_Sub, log, emit(lo, ONNX_Div, error, u)), log);
-}
-
 static Value *lower_log1p(Lower *lo, const Call *c)
 {
     return cast(lo, log1p_of(lo, wide_self(lo, c)), out_dtype(c, 0));
 }
 
-/* tanh(x / 2) * (exp(x) + 1) */
 static Value *lower_expm1(Lower *lo, const Call *c)
 {
-    Value *x = wide_self(lo, c), *t = emit(lo, ONNX_Tanh, times_num(lo, x, 0.5));
-    return cast(lo, emit(lo, ONNX_Mul, t, plus_num(lo, emit(lo, ONNX_Exp, x), 1)), out_dtype(c, 0));
+    return cast(lo, expm1_of(lo, wide_self(lo, c)), out_dtype(c, 0));
 }
 
 /* x * log(y), 0 where x is unless y is NaN. */

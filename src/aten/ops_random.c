@@ -54,12 +54,12 @@ static DType drawn_in(DType t) { return t == DT_F64 ? DT_F64 : DT_F32; }
 
 static Value *self_or_null(Lower *lo, const Call *c)
 {
-    return p2o_schema_find(c->schema, "self") >= 0 ? tensor_arg(lo, c, "self") : NULL;
+    return names_arg(c, "self") ? tensor_arg(lo, c, "self") : NULL;
 }
 
 static void shape_random_floats(Infer *in, const Call *c)
 {
-    bool  like = p2o_schema_find(c->schema, "self") >= 0;
+    bool  like = names_arg(c, "self");
     DType t = dtype_arg(c, "dtype", like ? type_arg(c, "self").dtype : default_dtype(c));
     if (!is_float(t))
         rule_unsupported(in, "random numbers of %s", p2o_dtype_torch(t));
@@ -175,8 +175,7 @@ static Value *lower_normal_sized(Lower *lo, const Call *c)
 
 static void shape_randint(Infer *in, const Call *c)
 {
-    int self = p2o_schema_find(c->schema, "self");
-    if (self >= 0)
+    if (names_arg(c, "self"))
         set_out(in, c, 0, dtype_arg(c, "dtype", type_arg(c, "self").dtype), shape_arg(c, "self"));
     else
         set_out(in, c, 0, dtype_arg(c, "dtype", DT_I64), shape_list(in, c, "size"));
@@ -198,8 +197,7 @@ static Value *integers_between(Lower *lo, Value *like, Shape s, Value *low, Valu
 
 static Value *lower_randint(Lower *lo, const Call *c)
 {
-    bool   has_low = p2o_schema_find(c->schema, "low") >= 0;
-    Value *low = has_low ? number_arg(lo, c, "low", DT_I64) : p2o_build_int(lo->b, 0);
+    Value *low = names_arg(c, "low") ? number_arg(lo, c, "low", DT_I64) : p2o_build_int(lo->b, 0);
     Value *x = integers_between(lo, self_or_null(lo, c), out_shape(c, 0), low, number_arg(lo, c, "high", DT_I64));
     return cast(lo, x, out_dtype(c, 0));
 }
@@ -224,11 +222,11 @@ static double random_limit(DType t)
 /* random_(), random_(to), random_(from, to): whole numbers. */
 static Value *lower_random(Lower *lo, const Call *c)
 {
-    Value  *x = tensor_arg(lo, c, "self");
-    int     from = p2o_schema_find(c->schema, "from"), to = p2o_schema_find(c->schema, "to");
-    double  low = from >= 0 ? (double)int_arg(c, "from") : 0;
-    double  high = to >= 0 && has_arg(c, "to") ? (double)int_arg(c, "to") : random_limit(x->dtype);
-    Value  *u = uniform_sample(lo, x, x->shape, DT_F64, 0, 1);
+    Value *x = tensor_arg(lo, c, "self");
+    double low = names_arg(c, "from") ? (double)int_arg(c, "from") : 0;
+    bool   limited = names_arg(c, "to") && has_arg(c, "to");
+    double high = limited ? (double)int_arg(c, "to") : random_limit(x->dtype);
+    Value *u = uniform_sample(lo, x, x->shape, DT_F64, 0, 1);
     return cast(lo, emit(lo, ONNX_Floor, plus_num(lo, times_num(lo, u, high - low), low)), x->dtype);
 }
 

@@ -152,7 +152,7 @@ for _mode in ("replicate", "reflect"):
           [{0: "batch", 2: "height", 3: "width"}])(unet(_mode))
 
 
-@model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 2, 3), (3, 3, 4), (1, 1, 1), (2, 5, 2)],
+@model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (7, 5, 11), (1, 1, 1), (2, 5, 2)],
        [{0: "batch", 1: "height", 2: "width"}])
 class Windows(nn.Module):
     """Attention in shifted windows, with a mask built from the height and width."""

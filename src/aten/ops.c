@@ -6,7 +6,7 @@
 #define TABLES(X) \
     X(act) X(attn) X(cast) X(control) X(conv) X(create) X(fft) X(index) \
     X(join) X(linalg) X(loss) X(math) X(norm) X(pad) X(pool) X(random) \
-    X(reduce) X(rnn) X(sort) X(special) X(sym) X(view) X(vision)
+    X(reduce) X(resize) X(rnn) X(sort) X(special) X(sym) X(view) X(vision)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)

@@ -8,6 +8,9 @@
 
 typedef enum ResizeMode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC } ResizeMode;
 
+#define CUBIC_A    (-0.75)
+#define CUBIC_AA_A (-0.5)       /* with antialiasing */
+
 typedef struct ResizeAxis {
     Dim    in, out;
     double scale;               /* 0: not given */
@@ -105,10 +108,11 @@ static ResizeCall resize_call(const Call *c, const Value *x)
     return r;
 }
 
-/* Nothing moves. */
+/* Nothing moves.  A linear resize to the same size copies, whatever the scale. */
 static bool is_kept(const ResizeCall *r, const ResizeAxis *a)
 {
-    return a->in == a->out && (a->scale == 0 || a->scale == 1 || r->align_corners);
+    bool copies = r->mode == RESIZE_LINEAR && !r->antialias;
+    return a->in == a->out && (a->scale == 0 || a->scale == 1 || r->align_corners || copies);
 }
 
 /* ONNX Runtime finds the output size from the scale, in f32. */
@@ -149,10 +153,13 @@ static bool is_nearest_exact(Lower *lo, const ResizeAxis *a)
     return (double)inverse * (double)p >= (double)q && (double)scale * (double)q <= (double)p;
 }
 
-/* With align_corners a scale gives the size and nothing else. */
+/* With align_corners a scale gives the size and nothing else; antialiased, PyTorch then places elements
+ * as no mode of ONNX does. */
 static bool fits_one_node(Lower *lo, ResizeCall *r, DType t)
 {
     bool any_scale = false;
+    if (r->antialias && (r->align_corners || lo->opset < 18))
+        return false;
     r->by_scale = true;
     for (int i = 0; i < r->n; i++) {
         const ResizeAxis *a = &r->axis[i];
@@ -191,9 +198,11 @@ static Value *resize_node(Lower *lo, const ResizeCall *r, Value *x, Shape out)
     if (nearest)
         attrs[n++] = attr_str("nearest_mode", r->mode == RESIZE_NEAREST ? "floor" : "round_prefer_ceil");
     if (r->mode == RESIZE_CUBIC)
-        attrs[n++] = attr_float("cubic_coeff_a", r->antialias ? -0.5 : -0.75);
-    if (r->antialias)
+        attrs[n++] = attr_float("cubic_coeff_a", r->antialias ? CUBIC_AA_A : CUBIC_A);
+    if (r->antialias) {
         attrs[n++] = attr_int("antialias", 1);
+        attrs[n++] = attr_int("exclude_outside", 1);
+    }
     if (first)
         attrs[n++] = attr_ints("axes", spatial, (size_t)r->n);
     Value *by_scale = r->by_scale ? floats_const(lo, scales + first, count) : NULL;
@@ -211,9 +220,12 @@ static Value *resize_step(Lower *lo, const ResizeCall *r, const ResizeAxis *a, D
     Dim   one = p2o_dim_int(d, 1), in = a->in, out = a->out;
     if (a->scale > 0 && !r->align_corners)
         return num(lo, t, 1 / a->scale);
-    if (r->align_corners) {                 /* a single output element is the first input element */
+    if (r->align_corners) {                 /* of a single output element, 0: antialiased ones are shifted */
+        Dim steps = p2o_dim_sub(d, out, one);
         in = p2o_dim_sub(d, in, one);
-        out = p2o_dim_max(d, p2o_dim_sub(d, out, one), one);
+        if (r->antialias)
+            in = p2o_dim_mul(d, in, p2o_dim_min(d, steps, one));
+        out = p2o_dim_max(d, steps, one);
     }
     return emit(lo, ONNX_Div, cast(lo, dim_scalar(lo, in), t), cast(lo, dim_scalar(lo, out), t));
 }
@@ -243,18 +255,18 @@ static Value *take_near(Lower *lo, const ResizeCall *r, Value *x, int axis, Valu
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
 }
 
-/* Weight of an element at distance d: Keys' kernel with a = -0.75, for d in [0, 1] and in [1, 2]. */
-static Value *cubic_near(Lower *lo, Value *d)
+/* Weight of an element at distance d: Keys' kernel, for d in [0, 1] and in [1, 2]. */
+static Value *cubic_near(Lower *lo, Value *d, double a)
 {
-    Value *v = plus_number(lo, times_number(lo, d, 1.25), -2.25);
+    Value *v = plus_number(lo, times_number(lo, d, a + 2), -(a + 3));
     return plus_number(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, v, d), d), 1);
 }
 
-static Value *cubic_far(Lower *lo, Value *d)
+static Value *cubic_far(Lower *lo, Value *d, double a)
 {
-    Value *v = plus_number(lo, times_number(lo, d, -0.75), 3.75);
-    v = plus_number(lo, emit(lo, ONNX_Mul, v, d), -6);
-    return plus_number(lo, emit(lo, ONNX_Mul, v, d), 3);
+    Value *v = plus_number(lo, times_number(lo, d, a), -5 * a);
+    v = plus_number(lo, emit(lo, ONNX_Mul, v, d), 8 * a);
+    return plus_number(lo, emit(lo, ONNX_Mul, v, d), -4 * a);
 }
 
 static Value *resize_weight(Lower *lo, ResizeMode mode, Value *part, int64_t offset)
@@ -263,10 +275,10 @@ static Value *resize_weight(Lower *lo, ResizeMode mode, Value *part, int64_t off
     if (mode == RESIZE_LINEAR)
         return offset ? part : rest;
     switch (offset) {
-    case -1: return cubic_far(lo, plus_number(lo, part, 1));
-    case 0: return cubic_near(lo, part);
-    case 1: return cubic_near(lo, rest);
-    default: return cubic_far(lo, plus_number(lo, rest, 1));
+    case -1: return cubic_far(lo, plus_number(lo, part, 1), CUBIC_A);
+    case 0: return cubic_near(lo, part, CUBIC_A);
+    case 1: return cubic_near(lo, rest, CUBIC_A);
+    default: return cubic_far(lo, plus_number(lo, rest, 1), CUBIC_A);
     }
 }
 
@@ -294,6 +306,32 @@ static Value *resize_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DType
     return sum;
 }
 
+/* The filter at a distance, both tensors; 0 from 1 on, or 2 if cubic. */
+static Value *filter_at(Lower *lo, ResizeMode mode, Value *d)
+{
+    DType t = d->dtype;
+    if (mode == RESIZE_LINEAR)
+        return emit(lo, ONNX_Max, emit(lo, ONNX_Sub, num(lo, t, 1), d), num(lo, t, 0));
+    Value *far = emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 2)), cubic_far(lo, d, CUBIC_AA_A), num(lo, t, 0));
+    return emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 1)), cubic_near(lo, d, CUBIC_AA_A), far);
+}
+
+/* Antialiased: a product with the matrix of weights, the filter stretched by the step where that is more
+ * than 1 and centred at step * (i + 0.5); each output element's weights are made to sum up to 1. */
+static Value *antialias_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DType t)
+{
+    const ResizeAxis *a = &r->axis[i];
+    const int64_t     over_in = i == r->n - 1 ? 0 : 1;      /* [in, out] for the last axis, else [out, in] */
+    Value *step = resize_step(lo, r, a, t);
+    Value *centre = emit(lo, ONNX_Mul, plus_number(lo, cast(lo, range_of(lo, a->out, 1), t), 0.5), step);
+    Value *from = plus_number(lo, cast(lo, range_of(lo, a->in, 1), t), 0.5);
+    Value *apart = emit(lo, ONNX_Sub, unsqueeze(lo, from, over_in ? 0 : 1), unsqueeze(lo, centre, over_in ? 1 : 0));
+    Value *d = emit(lo, ONNX_Div, emit(lo, ONNX_Abs, apart), emit(lo, ONNX_Max, step, num(lo, t, 1)));
+    Value *w = filter_at(lo, r->mode, d);
+    w = emit(lo, ONNX_Div, w, reduce(lo, ONNX_ReduceSum, w, &over_in, 1, true));
+    return over_in ? emit(lo, ONNX_MatMul, w, x) : emit(lo, ONNX_MatMul, x, w);
+}
+
 /* Sizes that only the run knows: trunc(in * scale) in double precision. */
 static void compute_sizes(Lower *lo, const Call *c, const ResizeCall *r)
 {
@@ -319,17 +357,13 @@ static Value *lower_resize(Lower *lo, const Call *c)
         return x;
     if (!is_float(t) && !nearest)
         return unsupported(lo, c, "%s images", p2o_dtype_torch(t));
-    if (r.antialias && lo->opset < 18)
-        return unsupported(lo, c, "antialiasing before opset 18");
     compute_sizes(lo, c, &r);
     if (fits_one_node(lo, &r, t))
         return resize_node(lo, &r, x, out_shape(c, 0));
-    if (r.antialias)
-        return unsupported(lo, c, "antialiasing of %s images by this scale", p2o_dtype_torch(t));
     Value *y = nearest ? x : cast(lo, x, wide);
     for (int i = 0; i < r.n; i++)
         if (!is_kept(&r, &r.axis[i]))
-            y = resize_axis(lo, &r, y, i, wide);
+            y = (r.antialias ? antialias_axis : resize_axis)(lo, &r, y, i, wide);
     return cast(lo, y, t);
 }
 
@@ -341,7 +375,6 @@ static Value *lower_resize(Lower *lo, const Call *c)
 #define SCALES_2 ", float? scales_h=None, float? scales_w=None"
 #define SCALES_3 ", float? scales_d=None" SCALES_2
 #define CORNERS ", bool align_corners"
-#define AA_LIMITS .limits = "opset 18 on; not float64; scale factors that are multiples of 1/1024, or fixed sizes"
 
 const AtenOp p2o_ops_resize[] = {
     RESIZE_ROWS("upsample_nearest1d", 1, "", SCALES_1, .limits = NULL),
@@ -354,7 +387,7 @@ const AtenOp p2o_ops_resize[] = {
     RESIZE_ROWS("upsample_bilinear2d", 2, CORNERS, SCALES_2, .limits = "not uint8"),
     RESIZE_ROWS("upsample_trilinear3d", 3, CORNERS, SCALES_3, .limits = NULL),
     RESIZE_ROWS("upsample_bicubic2d", 2, CORNERS, SCALES_2, .limits = "not uint8"),
-    RESIZE_ROWS("_upsample_bilinear2d_aa", 2, CORNERS, SCALES_2, AA_LIMITS),
-    RESIZE_ROWS("_upsample_bicubic2d_aa", 2, CORNERS, SCALES_2, AA_LIMITS),
+    RESIZE_ROWS("_upsample_bilinear2d_aa", 2, CORNERS, SCALES_2, .limits = "not uint8"),
+    RESIZE_ROWS("_upsample_bicubic2d_aa", 2, CORNERS, SCALES_2, .limits = "not uint8"),
     { 0 },
 };

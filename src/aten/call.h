@@ -13,6 +13,8 @@ const Arg *p2o_call_arg(const Call *c, const char *name);
 Type p2o_arg_type(const Arg *x);
 Dim  p2o_arg_dim(const Arg *x);                         /* of an int; NULL for None */
 
+/* The schema has an argument of this name: rows of one family differ. */
+static inline bool names_arg(const Call *c, const char *name) { return p2o_schema_find(c->schema, name) >= 0; }
 static inline bool has_arg(const Call *c, const char *name) { return p2o_call_arg(c, name)->kind != ARG_NONE; }
 static inline Type type_arg(const Call *c, const char *name) { return p2o_arg_type(p2o_call_arg(c, name)); }
 static inline Shape shape_arg(const Call *c, const char *name) { return type_arg(c, name).shape; }

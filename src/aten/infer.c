@@ -29,7 +29,7 @@ static Shape resolve_shape(Infer *in, Shape s)
 {
     Dim *d = p2o_shape_copy(in->arena, s, 0);
     for (int i = 0; i < s.rank; i++)
-        d[i] = p2o_resolve(in->bind, d[i]);
+        d[i] = p2o_dim_assume(in->dims, p2o_resolve(in->bind, d[i]), 1);
     return (Shape){ s.rank, d };
 }
 
@@ -132,10 +132,19 @@ static const char *resolved_text(Infer *in, Dim d)
     return p2o_dim_text(in->dims, p2o_resolve(in->bind, d));
 }
 
+/* At the sizes that the capture allows: min(s, 2) is 2 where s is at least 2. */
+static bool equal_as_captured(Infer *in, Dim a, Dim b)
+{
+    return p2o_dim_eq(in->dims, p2o_dim_assume(in->dims, p2o_resolve(in->bind, a), INT64_MAX),
+                      p2o_dim_assume(in->dims, p2o_resolve(in->bind, b), INT64_MAX)) == YES;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
     (void)c;
+    if (equal_as_captured(in, a, b))
+        return true;
     switch (p2o_unify(in->bind, a, b, &sym, &to)) {
     case UNIFY_SAME:
         return true;
@@ -566,6 +575,8 @@ bool p2o_infer(Program *p, Bindings *b)
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
+        for (size_t i = 0; i < p->ranges.n; i++)
+            p2o_dim_set_floor(p->dims, p2o_resolve(b, p->ranges.at[i].dim), p->ranges.at[i].lo);
         resolve_inputs(&in);
         for (size_t i = 0; i < p->main->calls.n; i++)
             infer_call(&in, p->main->calls.at[i]);

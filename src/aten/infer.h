@@ -50,6 +50,8 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 bool is_soft(const Infer *in, Dim d);
 bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
 bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
+/* start:end of a dim as Python slices it, either NULL: absent; false after a diagnostic. */
+bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to);
 /* `from` reshaped to `to`, which may hold one -1; the number of elements must agree. */
 bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out);
 

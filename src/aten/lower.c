@@ -280,6 +280,31 @@ Value *atan2_of(Lower *lo, Value *y, Value *x)
     return emit(lo, ONNX_Add, emit(lo, ONNX_Atan, q), turn);
 }
 
+/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
+Value *log1p_of(Lower *lo, Value *x)
+{
+    Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
+    Value *error = emit(lo, ONNX_Sub, plus_num(lo, u, -1), x);
+    Value *near = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, x), num(lo, x->dtype, 0.5));
+    return choose(lo, near, emit(lo, ONNX_Sub, log, emit(lo, ONNX_Div, error, u)), log);
+}
+
+/* tanh(x / 2) * (exp(x) + 1) */
+Value *expm1_of(Lower *lo, Value *x)
+{
+    Value *t = emit(lo, ONNX_Tanh, times_num(lo, x, 0.5));
+    return emit(lo, ONNX_Mul, t, plus_num(lo, emit(lo, ONNX_Exp, x), 1));
+}
+
+/* ONNX Runtime's Softplus knows no f64: max(x, 0) + log(1 + exp(-|x|)). */
+Value *softplus_of(Lower *lo, Value *x)
+{
+    if (x->dtype != DT_F64)
+        return emit(lo, ONNX_Softplus, x);
+    Value *e = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, x)));
+    return emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, num(lo, DT_F64, 0)), log1p_of(lo, e));
+}
+
 /* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
 static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
 {
@@ -295,7 +320,7 @@ static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
 
 Value *gelu_of(Lower *lo, Value *x, bool by_tanh)
 {
-    if (lo->opset < 20)
+    if (lo->opset < 20 || x->dtype == DT_F64)
         return cast(lo, gelu_by_parts(lo, cast(lo, x, wide_of(x->dtype)), by_tanh), x->dtype);
     return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
                    : emit(lo, ONNX_Gelu, x);

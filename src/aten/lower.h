@@ -92,6 +92,10 @@ Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^
 Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
 Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
+/* log(1 + x) and exp(x) - 1, accurate near 0; log(1 + exp(x)).  Half types lose digits on the way. */
+Value *log1p_of(Lower *lo, Value *x);
+Value *expm1_of(Lower *lo, Value *x);
+Value *softplus_of(Lower *lo, Value *x);
 /* What PyTorch computes the half types in. */
 static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 

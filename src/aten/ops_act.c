@@ -1,4 +1,6 @@
-/* Activations, softmax, and dropout as it is at inference. */
+/* Activations, softmax, and dropout as it is at inference.
+ *
+ * ONNX Runtime's kernels of most activations know no f64: there they are written out. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -34,8 +36,16 @@ static Value *lower_hardtanh(Lower *lo, const Call *c)
     return emit(lo, ONNX_Clip, x, number_arg(lo, c, "min_val", x->dtype), number_arg(lo, c, "max_val", x->dtype));
 }
 
+/* x, or slope times it where it is negative. */
+static Value *bent(Lower *lo, Value *x, Value *slope)
+{
+    return choose(lo, emit(lo, ONNX_Less, x, num(lo, x->dtype, 0)), emit(lo, ONNX_Mul, x, slope), x);
+}
+
 static Value *leaky_relu(Lower *lo, Value *x, double slope)
 {
+    if (x->dtype == DT_F64)
+        return bent(lo, x, num(lo, DT_F64, slope));
     return emit_with(lo, ONNX_LeakyRelu, ATTRS(attr_float("alpha", slope)), x);
 }
 
@@ -85,18 +95,23 @@ static void shape_prelu(Infer *in, const Call *c)
     shape_float_only(in, c);
 }
 
+static Value *prelu_by(Lower *lo, Value *x, Value *w)
+{
+    return x->dtype == DT_F64 ? bent(lo, x, w) : emit(lo, ONNX_PRelu, x, w);
+}
+
 static Value *lower_prelu(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *w = tensor_as(lo, c, "weight", x->dtype);
     int64_t axes[MAX_RANK];
     if (rank(x) == 0 && rank(w) == 1)
-        return emit(lo, ONNX_PRelu, x, squeeze(lo, w, 0));
+        return prelu_by(lo, x, squeeze(lo, w, 0));
     if (rank(x) > 2 && rank(w) == 1 && !is_size(w, 0, 1)) {
         for (int i = 2; i < rank(x); i++)
             axes[i - 2] = i - 1;
         w = emit(lo, ONNX_Unsqueeze, w, ints_const(lo, axes, (size_t)rank(x) - 2));
     }
-    return emit(lo, ONNX_PRelu, x, w);
+    return prelu_by(lo, x, w);
 }
 
 /* The weight has the rank of self. */
@@ -106,7 +121,27 @@ static void shape_prelu_kernel(Infer *in, const Call *c)
     shape_float_only(in, c);
 }
 
+static Value *lower_prelu_kernel(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    return prelu_by(lo, x, tensor_as(lo, c, "weight", x->dtype));
+}
+
 /* scale * x, or scale * alpha * (exp(input_scale * x) - 1) where x is negative. */
+static Value *scaled_elu(Lower *lo, Value *x, double alpha, double scale, double input_scale)
+{
+    Value *z = times_num(lo, x, input_scale), *y;
+    if (x->dtype == DT_F64)
+        y = times_num(lo, expm1_of(lo, z), alpha);
+    else if (input_scale == 1 && scale != 1)
+        return emit_with(lo, ONNX_Selu, ATTRS(attr_float("alpha", alpha), attr_float("gamma", scale)), x);
+    else
+        y = emit_with(lo, ONNX_Elu, ATTRS(attr_float("alpha", alpha)), z);
+    if (input_scale == 1 && x->dtype != DT_F64)
+        return y;
+    return times_num(lo, choose(lo, emit(lo, ONNX_Greater, x, num(lo, x->dtype, 0)), x, y), scale);
+}
+
 static Value *lower_elu(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
@@ -114,27 +149,27 @@ static Value *lower_elu(Lower *lo, const Call *c)
     if (!fixed_number(lo, c, "alpha", &alpha) || !fixed_number(lo, c, "scale", &scale) ||
         !fixed_number(lo, c, "input_scale", &input_scale))
         return NULL;
-    if (input_scale == 1 && scale != 1)
-        return emit_with(lo, ONNX_Selu, ATTRS(attr_float("alpha", alpha), attr_float("gamma", scale)), x);
-    Value *y = emit_with(lo, ONNX_Elu, ATTRS(attr_float("alpha", alpha)), times_num(lo, x, input_scale));
-    if (input_scale == 1)
-        return y;
-    return times_num(lo, choose(lo, emit(lo, ONNX_Greater, x, num(lo, x->dtype, 0)), x, y), scale);
+    return scaled_elu(lo, x, alpha, scale, input_scale);
 }
 
-/* ONNX's Celu is for f32 alone: others are alpha * elu(x / alpha). */
+static Value *lower_selu(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    if (x->dtype == DT_F64)
+        return scaled_elu(lo, x, 1.6732632423543772848, 1.0507009873554804934, 1);
+    return emit(lo, ONNX_Selu, x);
+}
+
+/* ONNX's Celu is for f32 alone. */
 static Value *lower_celu(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
     double alpha;
     if (!fixed_number(lo, c, "alpha", &alpha))
         return NULL;
-    if (alpha == 1)
-        return emit(lo, ONNX_Elu, x);
-    if (x->dtype == DT_F32)
+    if (x->dtype == DT_F32 && alpha != 1)
         return emit_with(lo, ONNX_Celu, ATTRS(attr_float("alpha", alpha)), x);
-    Value *y = times_num(lo, emit(lo, ONNX_Elu, emit(lo, ONNX_Div, x, num(lo, x->dtype, alpha))), alpha);
-    return choose(lo, emit(lo, ONNX_Greater, x, num(lo, x->dtype, 0)), x, y);
+    return scaled_elu(lo, x, alpha, 1, 1 / alpha);
 }
 
 static Value *lower_gelu(Lower *lo, const Call *c)
@@ -155,15 +190,26 @@ static Value *lower_silu(Lower *lo, const Call *c)
 static Value *lower_mish(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    if (lo->opset >= 18)
+    if (lo->opset >= 18 && x->dtype != DT_F64)
         return emit(lo, ONNX_Mish, x);
-    return emit(lo, ONNX_Mul, x, emit(lo, ONNX_Tanh, emit(lo, ONNX_Softplus, x)));
+    return emit(lo, ONNX_Mul, x, emit(lo, ONNX_Tanh, softplus_of(lo, x)));
 }
 
-static Value *lower_hardsigmoid(Lower *lo, const Call *c)
+/* x / 6 + 1/2 within [0, 1] */
+static Value *hard_sigmoid(Lower *lo, Value *x)
 {
-    return emit_with(lo, ONNX_HardSigmoid, ATTRS(attr_float("alpha", 1.0 / 6), attr_float("beta", 0.5)),
-                     tensor_arg(lo, c, "self"));
+    if (x->dtype == DT_F64)
+        return emit(lo, ONNX_Clip, plus_num(lo, times_num(lo, x, 1.0 / 6), 0.5), num(lo, DT_F64, 0),
+                    num(lo, DT_F64, 1));
+    return emit_with(lo, ONNX_HardSigmoid, ATTRS(attr_float("alpha", 1.0 / 6), attr_float("beta", 0.5)), x);
+}
+
+static Value *lower_hardsigmoid(Lower *lo, const Call *c) { return hard_sigmoid(lo, tensor_arg(lo, c, "self")); }
+
+static Value *lower_hardswish(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    return x->dtype == DT_F64 ? emit(lo, ONNX_Mul, x, hard_sigmoid(lo, x)) : emit(lo, ONNX_HardSwish, x);
 }
 
 /* 0 within lambd of 0.  ONNX's Shrink would make NaN 0 too. */
@@ -199,7 +245,7 @@ static Value *lower_softplus(Lower *lo, const Call *c)
     double beta, threshold;
     if (!fixed_number(lo, c, "beta", &beta) || !fixed_number(lo, c, "threshold", &threshold))
         return NULL;
-    Value *z = times_num(lo, x, beta), *y = emit(lo, ONNX_Softplus, z);
+    Value *z = times_num(lo, x, beta), *y = softplus_of(lo, z);
     if (beta != 1)
         y = emit(lo, ONNX_Div, y, num(lo, x->dtype, beta));
     if (threshold >= 20 && beta > 0)
@@ -211,7 +257,7 @@ static Value *lower_softplus(Lower *lo, const Call *c)
 static Value *lower_log_sigmoid(Lower *lo, const Call *c)
 {
     Value *x = emit(lo, ONNX_Neg, tensor_arg(lo, c, "self"));
-    return emit(lo, ONNX_Neg, emit(lo, ONNX_Softplus, x));
+    return emit(lo, ONNX_Neg, softplus_of(lo, x));
 }
 
 static void shape_log_sigmoid_forward(Infer *in, const Call *c)
@@ -355,16 +401,17 @@ const AtenOp p2o_ops_act[] = {
     { "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)",
       shape_rrelu, .lower_many = lower_rrelu_with_noise, .limits = TRAINING_LIMIT },
     { "prelu(Tensor self, Tensor weight) -> Tensor", shape_prelu, .lower = lower_prelu },
-    { "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape_prelu_kernel, .onnx = ONNX_PRelu },
+    { "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape_prelu_kernel,
+      .lower = lower_prelu_kernel },
     { "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
       shape_float_only, .lower = lower_elu },
-    { "selu(Tensor self) -> Tensor", shape_float_only, .onnx = ONNX_Selu },
+    { "selu(Tensor self) -> Tensor", shape_float_only, .lower = lower_selu },
     { "celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape_float_only, .lower = lower_celu },
     { "gelu(Tensor self, *, str approximate='none') -> Tensor", shape_float_only, .lower = lower_gelu },
     { "silu(Tensor self) -> Tensor", shape_float_only, .lower = lower_silu },
     { "mish(Tensor self) -> Tensor", shape_float_only, .lower = lower_mish },
     { "hardsigmoid(Tensor self) -> Tensor", shape_float_only, .lower = lower_hardsigmoid },
-    { "hardswish(Tensor self) -> Tensor", shape_float_only, .onnx = ONNX_HardSwish },
+    { "hardswish(Tensor self) -> Tensor", shape_float_only, .lower = lower_hardswish },
     { "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shape_float_only,
       .lower = lower_hardshrink },
     { "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shape_float_only,

@@ -11,8 +11,6 @@ typedef struct ConvSizes {
     int     n;                  /* spatial dims */
 } ConvSizes;
 
-static bool names_arg(const Call *c, const char *name) { return p2o_schema_find(c->schema, name) >= 0; }
-
 static const char *conv_input(const Call *c) { return names_arg(c, "input") ? "input" : "self"; }
 
 /* An input without batch has one dim less; it gets one of size 1. */

@@ -19,7 +19,7 @@ static int64_t pool_reach(const PoolSizes *v, int i) { return v->dilation[i] * (
 static PoolSizes pool_sizes(const Call *c)
 {
     PoolSizes v = { .ceil = bool_arg(c, "ceil_mode") };
-    bool      dilated = p2o_schema_find(c->schema, "dilation") >= 0;
+    bool      dilated = names_arg(c, "dilation");
     v.n = c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
     for (int i = 0; i < v.n; i++) {
         v.kernel[i] = int_item(c, "kernel_size", list_len(c, "kernel_size") == 1 ? 0 : i);
@@ -44,7 +44,7 @@ static bool is_pool_sound(Infer *in, const Call *c)
     int n = c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
     if (!is_pool_list(in, c, "kernel_size", n, false) || !is_pool_list(in, c, "stride", n, true) ||
         !is_pool_list(in, c, "padding", n, false) ||
-        (p2o_schema_find(c->schema, "dilation") >= 0 && !is_pool_list(in, c, "dilation", n, false)))
+        (names_arg(c, "dilation") && !is_pool_list(in, c, "dilation", n, false)))
         return false;
     PoolSizes v = pool_sizes(c);
     Shape     x = shape_arg(c, "self");
@@ -351,7 +351,7 @@ static bool is_padded(const PoolSizes *v)
 static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out)
 {
     bool    include_pad = bool_arg(c, "count_include_pad");
-    bool    overridden = p2o_schema_find(c->schema, "divisor_override") >= 0 && has_arg(c, "divisor_override");
+    bool    overridden = names_arg(c, "divisor_override") && has_arg(c, "divisor_override");
     int64_t divisor = overridden ? int_arg(c, "divisor_override") : 0;
 
     if (!is_float(x->dtype) || x->dtype == DT_F64 || (overridden && v->ceil))

@@ -418,6 +418,39 @@ static Value *lower_embedding(Lower *lo, const Call *c)
     return emit(lo, ONNX_Gather, tensor_arg(lo, c, "weight"), tensor_arg(lo, c, "indices"));
 }
 
+static void shape_embedding_renorm(Infer *in, const Call *c)
+{
+    if (must_rank(in, c, "self", 2) && index_type_ok(in, c, "indices"))
+        p2o_rule_same(in, c);
+}
+
+/* (sum |x|^p)^(1/p) of each row, p any number or infinity. */
+static Value *row_norm(Lower *lo, Value *x, double p)
+{
+    const int64_t last = 1;
+    if (p == 1 || p == 2)
+        return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, &last, 1, true);
+    Value *size = emit(lo, ONNX_Abs, x);
+    if (isinf(p))
+        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, &last, 1, true);
+    Value *sum = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, x->dtype, p)), &last, 1, true);
+    return emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
+}
+
+/* The rows that are named, scaled down where their norm is too large; one named twice is written twice
+ * with the same values. */
+static Value *lower_embedding_renorm(Lower *lo, const Call *c)
+{
+    Value *w = tensor_arg(lo, c, "self"), *index = flat(lo, tensor_as(lo, c, "indices", DT_I64));
+    DType  t = w->dtype;
+    double most = float_arg(c, "max_norm");
+    Value *rows = emit(lo, ONNX_Gather, w, index);
+    Value *norm = row_norm(lo, rows, float_arg(c, "norm_type"));
+    Value *scale = emit(lo, ONNX_Div, num(lo, t, most), plus_num(lo, norm, 1e-7));
+    scale = choose(lo, emit(lo, ONNX_Greater, norm, num(lo, t, most)), scale, num(lo, t, 1));
+    return emit(lo, ONNX_ScatterND, w, unsqueeze(lo, index, 1), emit(lo, ONNX_Mul, rows, scale));
+}
+
 typedef enum BagMode { BAG_SUM, BAG_MEAN, BAG_MAX } BagMode;
 
 /* Only the bags themselves: the other results serve the backward pass, and what they hold depends on
@@ -497,6 +530,59 @@ static void lower_embedding_bag(Lower *lo, const Call *c, Value **out)
     out[0] = slice_axis(lo, y, 0, p2o_dim_int(lo->dims, 0), out_shape(c, 0).at[0], 1);
 }
 
+/* Segments of the first dim, by their lengths or by where each begins and the last ends. */
+static void shape_segment_reduce(Infer *in, const Call *c)
+{
+    Type        x = type_arg(c, "data");
+    const char *by = has_arg(c, "lengths") ? "lengths" : "offsets";
+    if (has_arg(c, "indices") || !has_arg(c, by) || has_arg(c, "lengths") == has_arg(c, "offsets"))
+        rule_unsupported(in, "segments by other than lengths or offsets");
+    else if (int_arg(c, "axis") != 0 || shape_arg(c, by).rank != 1)
+        rule_unsupported(in, "axis %lld", (long long)int_arg(c, "axis"));
+    else if (!reduction_named(str_arg(c, "reduce")) || !is_float(x.dtype) || x.shape.rank == 0)
+        rule_fail(in, "reduce '%s' of %s, rank %d", str_arg(c, "reduce"), p2o_dtype_torch(x.dtype), x.shape.rank);
+    else if (index_type_ok(in, c, by)) {
+        Dim n = shape_arg(c, by).at[0];
+        if (!has_arg(c, "lengths"))
+            n = p2o_dim_sub(in->dims, n, int_dim(in, 1));
+        set_out(in, c, 0, x.dtype, with_dim(in, x.shape, 0, n));
+    }
+}
+
+/* As for bags, the end of the last segment begins one more, which is dropped. */
+static Value *lower_segment_reduce(Lower *lo, const Call *c)
+{
+    Value      *x = tensor_arg(lo, c, "data"), *lengths = tensor_as(lo, c, "lengths", DT_I64);
+    Value      *starts = tensor_as(lo, c, "offsets", DT_I64);
+    const char *how = reduction_named(str_arg(c, "reduce"));
+    bool        mean = same(how, "mean");
+    Dim         zero = p2o_dim_int(lo->dims, 0), one = p2o_dim_int(lo->dims, 1);
+    Shape       s = out_shape(c, 0);
+    if (needs_newer_opset(lo, how))
+        return unsupported(lo, c, "reduce '%s' below opset 18", str_arg(c, "reduce"));
+    how = mean ? "add" : how;
+    if (lengths) {
+        Value *ends[] = { INTS(lo, 0), emit(lo, ONNX_CumSum, lengths, num(lo, DT_I64, 0)) };
+        starts = concat(lo, 0, ends, 2);
+    }
+    Dim *all = p2o_shape_copy(lo->arena, s, 0);
+    all[0] = size_at(starts, 0);
+    Value *first = has_arg(c, "initial") ? number_arg(lo, c, "initial", x->dtype) : identity_of(lo, x->dtype, how);
+    Value *at = unsqueeze(lo, bag_of_each(lo, starts, size_at(x, 0)), 1);
+    Value *y = scatter_with(lo, ONNX_ScatterND, 0, expand(lo, first, (Shape){ s.rank, all }), at, x, how);
+    y = slice_axis(lo, y, 0, zero, s.at[0], 1);
+    if (!mean)
+        return y;
+    if (!lengths)
+        lengths = emit(lo, ONNX_Sub, slice_axis(lo, starts, 0, one, NULL, 1),
+                       slice_axis(lo, starts, 0, zero, s.at[0], 1));
+    if (has_arg(c, "initial"))
+        lengths = emit(lo, ONNX_Max, lengths, num(lo, DT_I64, 1));
+    for (int i = 1; i < s.rank; i++)
+        lengths = unsqueeze(lo, lengths, i);
+    return emit(lo, ONNX_Div, y, cast(lo, lengths, x->dtype));
+}
+
 #define BAG_ARGS "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, " \
                  "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
 #define BAG_RESULTS " -> (Tensor, Tensor, Tensor, Tensor)"
@@ -535,9 +621,14 @@ const AtenOp p2o_ops_scatter[] = {
       shape_index_fill, .lower = lower_index_fill },
     { "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
       shape_embedding, .lower = lower_embedding },
+    { "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+      shape_embedding_renorm, .lower = lower_embedding_renorm },
     ROW_BAG("embedding_bag(" BAG_ARGS ")"),
     ROW_BAG("embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx)"),
     ROW_BAG("_embedding_bag(" BAG_ARGS ", int padding_idx=-1)"),
     ROW_BAG("_embedding_bag_forward_only(" BAG_ARGS ", int padding_idx=-1)"),
+    { "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+      shape_segment_reduce, .lower = lower_segment_reduce,
+      .limits = "axis 0; max and min from opset 18, and not of NaN" },
     { 0 },
 };

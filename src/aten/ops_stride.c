@@ -410,9 +410,7 @@ static bool written_slice(Infer *in, const Call *c, Shape x, int *dim, Dim *from
         return false;
     if (*step < 1)
         rule_fail(in, "step %lld", (long long)*step);
-    else if (!p2o_slice_range(in->dims, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to))
-        rule_unsupported(in, "start or end whose sign is not known");
-    return !in->failed;
+    return *step >= 1 && slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to);
 }
 
 static void shape_slice_scatter(Infer *in, const Call *c)

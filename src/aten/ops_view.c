@@ -340,14 +340,6 @@ static void shape_squeeze(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, without_units(in, x.shape, which));
 }
 
-/* An open bound lay inside at capture; it is asked again when it is settled. */
-static bool is_open_inside(Infer *in, Dim i, Dim size)
-{
-    int64_t v, most;
-    return is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) && p2o_hint_at(in->bind, size, 0, &most) &&
-           v <= most;
-}
-
 static void shape_slice(Infer *in, const Call *c)
 {
     Type    x = type_arg(c, "self");
@@ -361,15 +353,8 @@ static void shape_slice(Infer *in, const Call *c)
         rule_fail(in, "step %lld", (long long)step);
         return;
     }
-    Dim  size = x.shape.at[dim];
-    bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
-    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, &from, &to)) {
-        rule_unsupported(in, "start or end whose sign is not known: %s:%s", p2o_dim_text(in->dims, start),
-                         p2o_dim_text(in->dims, end));
+    if (!slice_bounds(in, start, end, x.shape.at[dim], &from, &to))
         return;
-    }
-    from = open_start ? start : from;
-    to = open_end ? end : to;
     Dim len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, len));
 }

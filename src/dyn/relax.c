@@ -1,5 +1,6 @@
 #include "dyn/relax.h"
 
+#include "aten/infer.h"
 #include "aten/ops.h"
 
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
@@ -30,7 +31,7 @@ static Scope input_symbols(const Program *p, Bindings *b)
     return s;
 }
 
-bool p2o_relax_needed(const Program *p, const Bindings *b)
+static bool needs_relaxing(const Program *p, const Bindings *b)
 {
     if (p2o_ncapture(b) > 1)
         return true;
@@ -95,7 +96,7 @@ static bool all_vary(const Program *p, Bindings *b)
     return true;
 }
 
-void p2o_relax(Program *p, Bindings *b)
+static void relax_program(Program *p, Bindings *b)
 {
     if (p2o_ncapture(b) > 1 && all_vary(p, b))
         return;
@@ -157,8 +158,9 @@ static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
     f->first = f->first ? f->first : expr;
 }
 
-/* What the size may be made of: sizes of the call's own tensors, and the inputs' symbols. */
-static Scope bases_for(const Settling *s, const Call *c)
+/* What the size may be made of: sizes of the call's own tensors (the first *nlocal), and the inputs'
+ * symbols. */
+static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
 {
     Scope bases = { .dims = s->prog->dims, .bind = s->bind };
     for (int i = 0; c && i < c->nargs; i++) {
@@ -171,11 +173,12 @@ static Scope bases_for(const Settling *s, const Call *c)
             Shape shape = item->var->type.shape;
             for (int d = 0; d < shape.rank; d++) {
                 Dim size = p2o_resolve(s->bind, shape.at[d]);
-                if (!p2o_dim_is_int(size, NULL))
+                if (size && !p2o_dim_is_int(size, NULL) && !p2o_has_soft(s->bind, size))
                     add_symbol(&bases, size);
             }
         }
     }
+    *nlocal = bases.syms.n;
     for (size_t i = 0; i < s->scope.syms.n; i++)
         add_symbol(&bases, s->scope.syms.at[i]);
     return bases;
@@ -220,13 +223,52 @@ static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *
     }
 }
 
-/* Of all that it may be, exactly one must fit; a size that is there already is no better than others. */
+/* How much is lacking to a multiple, and what is over: (-x) % c and x % c. */
+static void search_remainders(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 128 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = 2; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_mod(t, p2o_dim_neg(t, x), number), sym, f);
+            consider(s, p2o_dim_mod(t, x, number), sym, f);
+        }
+    }
+}
+
+/* One off, or half or twice, the size of a tensor at hand: as likely as a size itself. */
+static bool is_near_local(const Settling *s, const Scope *bases, size_t nlocal, Dim sym)
+{
+    Dims *t = s->prog->dims;
+    Found f = { 0 };
+    Dim   one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2);
+    for (size_t i = 0; i < nlocal; i++) {
+        Dim x = bases->syms.at[i];
+        consider(s, p2o_dim_add(t, x, one), sym, &f);
+        consider(s, p2o_dim_sub(t, x, one), sym, &f);
+        consider(s, p2o_dim_mul(t, x, two), sym, &f);
+        consider(s, p2o_dim_floordiv(t, x, two), sym, &f);
+        consider(s, p2o_dim_ceildiv(t, x, two), sym, &f);
+    }
+    return f.n > 0;
+}
+
+/* A size that is there already, if it is the only one and nothing near is as likely; else exactly one of
+ * all other expressions must fit. */
 static Found search_expression(const Settling *s, const Call *c, Dim sym)
 {
-    Scope bases = bases_for(s, c);
-    Found f = { 0 };
+    size_t nlocal;
+    Scope  bases = bases_for(s, c, &nlocal);
+    Found  f = { 0 };
+    for (size_t i = 0; i < bases.syms.n; i++)
+        consider(s, bases.syms.at[i], sym, &f);
+    if (f.n == 1 && !is_near_local(s, &bases, nlocal, sym))
+        return f;
     search_with_number(s, &bases, sym, &f);
     search_pairs(s, &bases, sym, &f);
+    if (!f.n)
+        search_remainders(s, &bases, sym, &f);
     return f;
 }
 
@@ -243,36 +285,72 @@ static void warn_if_alike(Settling *s, Dim sym, int64_t literal)
     }
 }
 
-static void settle_one(void *user, Dim sym)
+static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
+{
+    bool equal = p2o_hint_at(s->bind, sym, 0, first);
+    *last = *first;
+    for (int k = 1; k < p2o_ncapture(s->bind); k++)
+        equal &= p2o_hint_at(s->bind, sym, k, last) && *last == *first;
+    return equal;
+}
+
+/* Sizes that differ between captures and that one expression explains. */
+static void settle_found(void *user, Dim sym)
 {
     Settling *s = user;
-    int64_t   first = 0, v = 0;
-    bool      fixed = true;
-    p2o_hint_at(s->bind, sym, 0, &first);
-    for (int k = 1; k < p2o_ncapture(s->bind); k++)
-        fixed &= p2o_hint_at(s->bind, sym, k, &v) && v == first;
-    if (fixed) {
-        warn_if_alike(s, sym, first);
-        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+    int64_t   first = 0, last;
+    if (is_same_in_all(s, sym, &first, &last))
         return;
-    }
     const Call *c = call_with(s->prog, sym);
     Found       f = search_expression(s, c, sym);
-    if (f.n == 1) {
-        p2o_bind(s->bind, sym, f.first);
-        p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+    if (f.n != 1)
         return;
-    }
+    p2o_bind(s->bind, sym, f.first);
+    p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+}
+
+static void settle_literal(void *user, Dim sym)
+{
+    Settling *s = user;
+    int64_t   first = 0, last;
+    if (!is_same_in_all(s, sym, &first, &last))
+        return;
+    warn_if_alike(s, sym, first);
+    p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+}
+
+static void report_open(void *user, Dim sym)
+{
+    Settling   *s = user;
+    int64_t     first = 0, last;
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
+    is_same_in_all(s, sym, &first, &last);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
                     "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
-                    c ? c->target : "a call", (long long)first, (long long)v,
+                    c ? c->target : "a call", (long long)first, (long long)last,
                     f.n ? "more than one expression" : "no simple expression");
     s->failed = true;
 }
 
+/* Found sizes make others known: after each round the types are inferred anew. */
 bool p2o_settle(Program *p, Bindings *b)
 {
+    if (!needs_relaxing(p, b))
+        return p2o_infer(p, b);
+    relax_program(p, b);
+    static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
+    for (size_t i = 0; i < COUNT_OF(rounds); i++) {
+        size_t before;
+        do {
+            if (!p2o_infer(p, b))
+                return false;
+            Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+            before = p2o_bindings_count(b);
+            p2o_each_soft(b, rounds[i], &s);
+        } while (p2o_bindings_count(b) != before);
+    }
     Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
-    p2o_each_soft(b, settle_one, &s);
-    return !s.failed;
+    p2o_each_soft(b, report_open, &s);
+    return !s.failed && p2o_infer(p, b);
 }

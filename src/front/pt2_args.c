@@ -163,24 +163,28 @@ static Type tensor_type(Pt2 *r, Loc loc, const Json *j, const char *name)
     return (Type){ .kind = TY_TENSOR, .dtype = t, .shape = { .rank = (int)sizes->n, .at = at } };
 }
 
-/* Row-major without gaps, by the strides.  Those of a size of 1 do not matter; a size that may be 0
- * counts as 1 in the strides of the dims before it. */
+/* Row-major without gaps, by the strides: for every size, or not even for the captured ones.  Those of a
+ * size of 1 do not matter; a size that may be 0 counts as 1 in the strides of the dims before it, or not. */
 static Answer is_row_major(Pt2 *r, Loc loc, const Json *j, Shape s)
 {
     Dims       *t = r->program->dims;
     const Json *wrapped = p2o_pt2_get(j, "meta"), *strides = p2o_pt2_get(wrapped ? wrapped : j, "strides");
-    Dim         one = p2o_dim_int(t, 1), want = one;
+    Dim         one = p2o_dim_int(t, 1), want = one, full = one;
     Answer      all = YES;
 
     if (!strides || strides->kind != JSON_LIST || strides->n != (uint32_t)s.rank)
         return CANNOT_TELL;
     for (int i = s.rank - 1; i >= 0; i--) {
-        Answer fits = dim_is(s.at[i], 1) ? YES : p2o_dim_eq(t, recorded_dim(r, loc, &strides->items[i]), want);
-        if (fits == NO && p2o_dim_lt(t, one, s.at[i]) == YES)
-            return NO;
-        if (fits != YES)
+        int64_t size, have, wanted;
+        Dim     stride = recorded_dim(r, loc, &strides->items[i]);
+        if (!dim_is(s.at[i], 1) && (!stride || (stride != want && stride != full))) {
+            if (p2o_dim_hint(t, s.at[i], &size) && p2o_dim_hint(t, stride, &have) &&
+                p2o_dim_hint(t, want, &wanted) && size > 1 && have != wanted)
+                return NO;
             all = CANNOT_TELL;
-        want = p2o_dim_mul(t, want, p2o_dim_max(t, s.at[i], one));
+        }
+        want = p2o_dim_mul(t, want, s.at[i]);
+        full = p2o_dim_mul(t, full, p2o_dim_max(t, s.at[i], one));
     }
     return all;
 }

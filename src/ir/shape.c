@@ -68,7 +68,7 @@ bool p2o_wrap_dim(int64_t dim, int rank, bool scalar_ok, int *out)
 static Dim clamp_index(Dims *t, Dim i, Dim size)
 {
     int64_t low, high;
-    p2o_dim_range(t, i, &low, &high);
+    p2o_dim_assumed_range(t, i, &low, &high);
     if (low >= 0)
         return p2o_dim_min(t, i, size);
     int64_t hint;                       /* the capture knew the sign; a size of 0 may turn it */
@@ -87,5 +87,7 @@ bool p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to)
         return false;
     if (p2o_dim_le(t, *from, *to) != YES)
         *to = p2o_dim_max(t, *to, *from);
+    *from = p2o_dim_assume(t, *from, 1);
+    *to = p2o_dim_assume(t, *to, 1);
     return true;
 }

@@ -127,12 +127,7 @@ static bool settle_types(Ops *ops, Program *const *p, int n, Bindings *b)
     }
     if (n > 1 && (!p2o_align_inputs(p, n, b) || !p2o_align(ops, p, n, b)))
         return false;
-    if (p2o_relax_needed(p[0], b)) {
-        p2o_relax(p[0], b);
-        if (!p2o_infer(p[0], b) || !p2o_settle(p[0], b))
-            return false;
-    }
-    return p2o_infer(p[0], b);
+    return p2o_settle(p[0], b);
 }
 
 /* What the program becomes: the graph's text, or the diagnostics. */

@@ -7,14 +7,12 @@
 
 #include <math.h>
 
-/* Complex and sparse tensors are refused. */
+/* Sparse tensors are refused. */
 static void set_created(Infer *in, const Call *c, DType t, Shape s)
 {
     int         i = p2o_schema_find(c->schema, "layout");
     const char *layout = i >= 0 && c->args[i].kind == ARG_LAYOUT ? c->args[i].s : "strided";
-    if (is_complex(t))
-        rule_unsupported(in, "a tensor of %s", p2o_dtype_torch(t));
-    else if (!same(layout, "strided"))
+    if (!same(layout, "strided"))
         rule_unsupported(in, "the layout %s", layout);
     else
         set_out(in, c, 0, t, s);

@@ -955,40 +955,43 @@ static void shape_norm(Infer *in, const Call *c)
     set_out(in, c, 0, t, (Shape){ r, at });
 }
 
-static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n)
+/* Over dims, n of them; without any, of single elements. */
+static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n, bool keep)
 {
     int64_t axes[MAX_RANK];
     for (int i = 0; i < n; i++)
         axes[i] = dims[i];
-    return n ? reduce(lo, op, x, axes, n, true) : emit(lo, ONNX_Abs, x);
+    return n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
 }
 
 /* (sum |x|^p)^(1/p), with its limits at 0 and the infinities. */
-static Value *vector_norm(Lower *lo, Value *x, double p, const int *dims, int n)
+static Value *vector_norm(Lower *lo, Value *x, const Norm *n, bool keep)
 {
-    if (p == 0)
-        return norm_over(lo, ONNX_ReduceSum,
-                         cast(lo, emit(lo, ONNX_Not, emit(lo, ONNX_Equal, x, num(lo, x->dtype, 0))), x->dtype), dims, n);
+    DType  t = x->dtype;
+    double p = n->ord;
+    if (p == 0) {
+        Value *nonzero = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, x, num(lo, t, 0)));
+        return norm_over(lo, ONNX_ReduceSum, cast(lo, nonzero, t), n->dim, n->ndim, keep);
+    }
     if (p == 1 || p == 2)
-        return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, dims, n);
+        return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, n->dim, n->ndim, keep);
     Value *size = emit(lo, ONNX_Abs, x);
     if (isinf(p))
-        return norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, dims, n);
-    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, x->dtype, p)), dims, n);
-    return emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
+        return norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep);
+    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, t, p)), n->dim, n->ndim, keep);
+    return emit(lo, ONNX_Pow, sum, num(lo, t, 1 / p));
 }
 
-/* 1: the largest column sum; inf: the largest row sum; negative: the smallest. */
-static Value *matrix_norm(Lower *lo, Value *x, const Norm *n)
+/* 1: the largest column sum; inf: the largest row sum; negative: the smallest.  The first reduction
+ * keeps its dim, of size 1, for the second to take both away. */
+static Value *matrix_norm(Lower *lo, Value *x, const Norm *n, bool keep)
 {
     if (n->frobenius)
-        return norm_over(lo, ONNX_ReduceL2, x, n->dim, 2);
-    bool   by_column = fabs(n->ord) == 1;
-    Value *sums = norm_over(lo, ONNX_ReduceL1, x, &n->dim[by_column ? 0 : 1], 1);
-    return norm_over(lo, n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, sums, &n->dim[by_column ? 1 : 0], 1);
+        return norm_over(lo, ONNX_ReduceL2, x, n->dim, 2, keep);
+    Value *sums = norm_over(lo, ONNX_ReduceL1, x, &n->dim[fabs(n->ord) == 1 ? 0 : 1], 1, true);
+    return norm_over(lo, n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, sums, n->dim, 2, keep);
 }
 
-/* Reductions keep their dims so that the second finds its own; the shape asked for comes last. */
 static Value *lower_norm(Lower *lo, const Call *c)
 {
     Norm   n = { 0 };
@@ -996,8 +999,7 @@ static Value *lower_norm(Lower *lo, const Call *c)
     read_norm(c, &n);
     if (rank(x) == 0)
         n.ndim = 0;
-    return reshape(lo, n.is_matrix ? matrix_norm(lo, x, &n) : vector_norm(lo, x, n.ord, n.dim, n.ndim),
-                   out_shape(c, 0));
+    return (n.is_matrix ? matrix_norm : vector_norm)(lo, x, &n, bool_arg(c, "keepdim"));
 }
 
 #define BETA_ALPHA "*, Scalar beta=1, Scalar alpha=1) -> Tensor"

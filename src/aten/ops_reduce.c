@@ -88,8 +88,6 @@ static bool must_be_float(Infer *in, DType t)
 static bool must_reduce(Infer *in, const Call *c, Axes *a, Shape *out)
 {
     Type x = type_arg(c, "self");
-    if (!must_be_real(in, x))
-        return false;
     if (!find_axes(c, x.shape.rank, a)) {
         rule_fail(in, "dim is out of range or comes twice, rank %d", x.shape.rank);
         return false;
@@ -198,7 +196,7 @@ static void shape_truth(Infer *in, const Call *c)
     DType t = x.dtype == DT_U8 ? DT_U8 : DT_BOOL;
     if (!is_no_reduction(c))
         reduce_to(in, c, t);
-    else if (must_be_real(in, x))
+    else
         set_out(in, c, 0, t, x.shape);
 }
 
@@ -370,7 +368,7 @@ static Value *lower_logsumexp(Lower *lo, const Call *c)
 
 static void shape_trace(Infer *in, const Call *c)
 {
-    if (must_be_real(in, type_arg(c, "self")) && must_rank(in, c, "self", 2))
+    if (must_rank(in, c, "self", 2))
         set_out(in, c, 0, sum_type(c, "self"), (Shape){ 0, NULL });
 }
 

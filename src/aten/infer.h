@@ -26,6 +26,9 @@ struct Infer {
 /* Input Vars have their type set.  false after diagnostics. */
 bool p2o_infer(Program *p, Bindings *b);
 
+/* Types a body of the running rule's call, its inputs being of these types.  false after diagnostics. */
+bool infer_body(Infer *in, const Body *b, const Type *inputs);
+
 /* Results. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s);
 void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only, of any sign */
@@ -69,6 +72,9 @@ Shape shape_list(Infer *in, const Call *c, const char *name);   /* of an int lis
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b);
 /* A size that only the data decides: one symbol for each result and axis. */
 Dim   data_dim(Infer *in, const Call *c, int out, int axis);
+/* The same for an input of a body that runs often: the size of an axis, or the int it is, in any round. */
+Dim   round_dim(Infer *in, const Var *input, int axis);
+Dim   round_int(Infer *in, const Var *input);
 
 /* torch.result_type of the named arguments: tensors, then 0-d tensors, then numbers. */
 typedef struct Promotion {

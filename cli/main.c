@@ -24,7 +24,7 @@ typedef struct Options {
 } Options;
 
 static const char usage_text[] =
-    "usage: pt2onnx MODEL.pt2 [OUT.onnx] [options]\n"
+    "usage: pt2onnx MODEL.pt2... [OUT.onnx] [options]     several are captures of one model at different sizes\n"
     "         --input 'NAME:d0,d1,..'      names, numbers or ? per axis; repeatable\n"
     "         --dynamic-axes JSON          {\"input\": {\"0\": \"batch\"}} or {\"input\": [0, 1]}\n"
     "         --dim NAME=N | NAME=LO..HI   pin a dim, or state its range; repeatable\n"
@@ -32,6 +32,7 @@ static const char usage_text[] =
     "         --opset N                    17 to 23, default 20\n"
     "         --external-data auto|always|never|link\n"
     "         --verify                     run the result in ONNX Runtime (with --data or --sizes)\n"
+    "         --report FILE.md             how each size became dynamic\n"
     "         --dump program,types,graph,opt   --quiet\n"
     "       pt2onnx inspect FILE\n"
     "       pt2onnx verify OUT.onnx [--data REF.npz].. [--sizes 'batch=1,2,7 seq=1,5'] [--atol A] [--rtol R]\n"
@@ -137,9 +138,23 @@ static p2o_status write_checked(p2o_conversion *c, const Options *o, const char 
     return s == P2O_OK ? p2o_write_file(c, out) : s;
 }
 
-static p2o_status convert_steps(p2o_conversion *c, const Options *o, const char *out)
+static p2o_status write_report(p2o_conversion *c, const char *path)
 {
-    p2o_status s = p2o_read_file(c, o->files[0]);
+    const char *text = p2o_report(c);
+    FILE       *f = text ? fopen(path, "wb") : NULL;
+    bool        ok = f && fputs(text, f) >= 0;
+    if (f && fclose(f) != 0)
+        ok = false;
+    if (!ok)
+        fprintf(stderr, "pt2onnx: error: cannot write %s [io]\n", path);
+    return ok ? P2O_OK : P2O_ERR_IO;
+}
+
+static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t models, const char *out)
+{
+    p2o_status s = P2O_OK;
+    for (size_t i = 0; i < models && s == P2O_OK; i++)
+        s = p2o_read_file(c, o->files[i]);
     for (size_t i = 0; i < o->ndim && s == P2O_OK; i++)
         s = p2o_set_dim(c, o->dims[i]);
     for (size_t i = 0; i < o->ninput && s == P2O_OK; i++)
@@ -154,7 +169,9 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, const char 
         s = p2o_convert(c);
     if (o->dump)
         show_dumps(c, o->dump);
-    return s == P2O_OK ? write_checked(c, o, out) : s;
+    if (s == P2O_OK)
+        s = write_checked(c, o, out);
+    return s == P2O_OK && o->report ? write_report(c, o->report) : s;
 }
 
 static void show_result(p2o_conversion *c, const char *out, double seconds)
@@ -173,15 +190,27 @@ static const char *default_output(const char *model, char *buf, size_t n)
     return (size_t)snprintf(buf, n, "%.*s.onnx", (int)stem, model) < n ? buf : NULL;
 }
 
+/* The last file is the output, unless its name says that it is one more capture. */
+static bool is_model_name(const char *path)
+{
+    static const char *const endings[] = { ".pt2", ".pt", ".pth", ".ep" };
+    const char              *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (!strcmp(dot, endings[i]))
+            return true;
+    return false;
+}
+
 static int command_convert(Options *o)
 {
     char        buf[4096];
     struct timespec t0, t1;
-    if (o->nfile > 2)
-        return usage_error("several captures of one model are not supported", NULL);
-    const char *out = o->nfile == 2 ? o->files[1] : default_output(o->files[0], buf, sizeof buf);
-    if (!out || strcmp(out, o->files[0]) == 0)
-        return usage_error("the output would overwrite the model", o->files[0]);
+    bool        named = o->nfile > 1 && !is_model_name(o->files[o->nfile - 1]);
+    size_t      models = o->nfile - named;
+    const char *out = named ? o->files[models] : default_output(o->files[0], buf, sizeof buf);
+    for (size_t i = 0; i < models; i++)
+        if (!out || strcmp(out, o->files[i]) == 0)
+            return usage_error("the output would overwrite the model", o->files[i]);
     if (o->verify && !o->ndata && !o->sizes)
         return usage_error("--verify needs --data or --sizes", NULL);
     p2o_conversion *c = new_handle(o);
@@ -190,7 +219,7 @@ static int command_convert(Options *o)
     clock_gettime(CLOCK_MONOTONIC, &t0);
     if (!o->quiet)
         printf("pt2onnx %s: %s -> %s, opset %d\n", p2o_version(), o->files[0], out, o->opset);
-    p2o_status s = convert_steps(c, o, out);
+    p2o_status s = convert_steps(c, o, models, out);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     if (s == P2O_OK && !o->quiet)
         show_result(c, out, (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);

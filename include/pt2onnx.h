@@ -79,7 +79,8 @@ P2O_API void            p2o_options_init(p2o_options *o, size_t size);  /* size 
 P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL options: the defaults; NULL: no memory */
 P2O_API void            p2o_free(p2o_conversion *c);
 
-/* The saved program. */
+/* The saved program.  Again for each further capture of the same model at other sizes: axes that differ
+ * are dynamic. */
 P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
 
 typedef struct p2o_reader {
@@ -108,6 +109,7 @@ P2O_API const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i);
 /* Texts for people.  NULL when there is none yet. */
 P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);     /* "program", "types", "graph", "opt" */
 P2O_API const char *p2o_summary(p2o_conversion *c);                     /* inputs and outputs after convert */
+P2O_API const char *p2o_report(p2o_conversion *c);                      /* how each size became dynamic; Markdown */
 P2O_API const char *p2o_ops_text(p2o_conversion *c);
 /* What a saved program or an ONNX file contains.  A handle of its own: not one that converts. */
 P2O_API p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text);

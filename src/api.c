@@ -10,7 +10,9 @@
 #include "aten/infer.h"
 #include "aten/lower.h"
 #include "base/num.h"
+#include "dyn/align.h"
 #include "dyn/declare.h"
+#include "dyn/relax.h"
 #include "format/json.h"
 #include "front/pt2.h"
 #include "front/sniff.h"
@@ -36,7 +38,9 @@ struct p2o_conversion {
     Diags      *diags;
     Dims       *dims;
     Ops        *ops;
-    Program    *program;
+    Program    *program;                        /* the first capture; the others are lined up with it */
+    Program    *programs[MAX_CAPTURES];
+    int         nprogram;
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
@@ -169,20 +173,30 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
     if (!s)
         return result_of(c, errors - 1);
     FileKind kind = p2o_sniff(c->diags, s, &zip);
+    Program *p = NULL;
     if (kind == FILE_PT2 || kind == FILE_PT2_OLD)
-        c->program = p2o_pt2_read(c->diags, c->dims, zip);
+        p = p2o_pt2_read(c->diags, c->dims, zip);
     else if (p2o_diags_errors(c->diags) == errors)
         p2o_sniff_refuse(c->diags, kind);
-    if (p2o_diags_errors(c->diags) != errors)
-        c->program = NULL;
+    if (p2o_diags_errors(c->diags) == errors)
+        c->programs[c->nprogram++] = p;
+    c->program = c->programs[0];
     return result_of(c, errors);
+}
+
+static bool can_read(p2o_conversion *c)
+{
+    if (!c->graph && c->nprogram < MAX_CAPTURES)
+        return true;
+    p2o_diag(c->diags, DIAG_MISUSE, 0, c->graph ? "converted already" : "more than %d captures", MAX_CAPTURES);
+    return false;
 }
 
 static p2o_status step_read_file(p2o_conversion *c, const void *arg)
 {
     const char *path = arg;
-    if (c->program)
-        return misuse(c, "this handle has read a program already");
+    if (!can_read(c))
+        return P2O_ERR_MISUSE;
     p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(path)));
     return read_source(c, p2o_source_open(c->diags, path));
 }
@@ -197,8 +211,8 @@ static bool read_through(void *user, uint64_t offset, void *buf, size_t n)
 
 static p2o_status step_read(p2o_conversion *c, const void *arg)
 {
-    if (c->program)
-        return misuse(c, "this handle has read a program already");
+    if (!can_read(c))
+        return P2O_ERR_MISUSE;
     p2o_reader *kept = NEW(c->arena, p2o_reader);
     memcpy(kept, arg, sizeof *kept);
     return read_source(c, p2o_source_callback(c->diags, kept->nbytes, read_through, kept));
@@ -344,6 +358,17 @@ static void check_names(p2o_conversion *c)
         p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name, noutput);
 }
 
+static bool line_up(p2o_conversion *c)
+{
+    bool ok = true;
+    for (int i = 0; i < c->nprogram; i++)
+        ok &= p2o_functional(c->ops, c->programs[i]);
+    if (!ok || c->nprogram == 1)
+        return ok;
+    return p2o_align_inputs(c->programs, c->nprogram, c->bindings) &&
+           p2o_align(c->ops, c->programs, c->nprogram, c->bindings);
+}
+
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
     size_t   errors = p2o_diags_errors(c->diags);
@@ -355,11 +380,11 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
         p2o_diag(c->diags, DIAG_MISUSE, 0, "opset %d: %d to %d are supported", c->options.opset, OPSET_MIN, OPSET_MAX);
         return P2O_ERR_MISUSE;
     }
-    c->bindings = p2o_bindings_new(c->dims);
+    c->bindings = p2o_bindings_new(c->dims, c->nprogram);
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
     check_names(c);
     declare_all(c);
-    if (p2o_diags_errors(c->diags) != errors || !p2o_functional(c->ops, p) || !p2o_infer(p, c->bindings))
+    if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !p2o_settle(p, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
     LowerOptions lo = { .opset = c->options.opset, .input_names = c->input_names, .ninput = c->ninput_name,
@@ -456,6 +481,20 @@ const char *p2o_summary(p2o_conversion *c)
 {
     const char *text = NULL;
     guarded(c, step_summary, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_report(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_report_dims(c->program, c->bindings, c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_report(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_report, &(TextStep){ .text = &text });
     return text;
 }
 

@@ -37,6 +37,15 @@ static int64_t const_int(Dim d)
 
 int64_t int_arg(const Call *c, const char *name) { return const_int(dim_arg(c, name)); }
 
+int axis_arg(const Call *c, const char *name, int rank)
+{
+    int  axis = 0;
+    bool ok = p2o_wrap_dim(int_arg(c, name), rank, true, &axis);
+    assert(ok);
+    (void)ok;
+    return axis;
+}
+
 double float_arg(const Call *c, const char *name)
 {
     const Arg *x = p2o_call_arg(c, name);

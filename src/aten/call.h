@@ -20,6 +20,7 @@ static inline Type type_arg(const Call *c, const char *name) { return p2o_arg_ty
 static inline Shape shape_arg(const Call *c, const char *name) { return type_arg(c, name).shape; }
 static inline Dim  dim_arg(const Call *c, const char *name) { return p2o_arg_dim(p2o_call_arg(c, name)); }
 int64_t     int_arg(const Call *c, const char *name);
+int         axis_arg(const Call *c, const char *name, int rank);   /* checked by the rule; 0 of a scalar */
 double      float_arg(const Call *c, const char *name);
 bool        bool_arg(const Call *c, const char *name);
 const char *str_arg(const Call *c, const char *name);   /* NULL for None */

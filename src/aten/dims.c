@@ -66,7 +66,7 @@ static bool never_negative(Lower *lo, Dim d)
     return low >= 0;
 }
 
-static bool never_zero(Lower *lo, Dim d)
+bool never_zero(Lower *lo, Dim d)
 {
     int64_t low, high;
     p2o_dim_range(lo->dims, d, &low, &high);
@@ -176,6 +176,14 @@ Value *dim_scalar(Lower *lo, Dim d)
     return emit(lo, ONNX_Squeeze, dim_value(lo, d), INTS(lo, 0));
 }
 
+Value *count_value(Lower *lo, Dim d, DType t)
+{
+    int64_t n;
+    if (p2o_dim_is_int(d, &n))
+        return num(lo, t, (double)n);
+    return cast(lo, dim_scalar(lo, d), t);
+}
+
 Value *range_of(Lower *lo, Dim n, int64_t step)
 {
     Dim    end = p2o_dim_mul(lo->dims, n, p2o_dim_int(lo->dims, step));
@@ -265,6 +273,23 @@ static bool others_never_zero(Lower *lo, Shape s, int but)
     return true;
 }
 
+/* A computed size that is 0 at run time reads as "copy": right only where the size of x is then 0. */
+static bool zero_copies_wrong(Lower *lo, const Value *x, Shape to, const Dim *target)
+{
+    for (int i = 0; i < to.rank; i++) {
+        if (p2o_dim_is_int(target[i], NULL) || never_zero(lo, to.at[i]))
+            continue;
+        if (i >= rank(x) || !p2o_dim_exact_div(lo->dims, x->shape.at[i], to.at[i]))
+            return true;
+    }
+    return false;
+}
+
+static Value *reshape_exactly(Lower *lo, Value *x, Value *shape)
+{
+    return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x, shape);
+}
+
 Value *reshape(Lower *lo, Value *x, Shape to)
 {
     if (is_shape_of(to, x))
@@ -275,8 +300,7 @@ Value *reshape(Lower *lo, Value *x, Shape to)
     for (int i = 0; i < to.rank; i++)
         zero |= dim_is(to.at[i], 0);
     if (zero && p2o_shape_is_const(to))
-        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
-                         vector(lo, target, to.rank));
+        return reshape_exactly(lo, x, vector(lo, target, to.rank));
     for (int i = 0; i < to.rank; i++) {
         if (p2o_dim_is_int(to.at[i], NULL))
             continue;
@@ -297,8 +321,9 @@ Value *reshape(Lower *lo, Value *x, Shape to)
     if (unknown == 1 && others_never_zero(lo, to, last_unknown))
         target[last_unknown] = p2o_dim_int(lo->dims, -1);
     if (zero)
-        return emit_with(lo, ONNX_Reshape, ATTRS(attr_int("allowzero", 1)), x,
-                         vector(lo, target, to.rank));
+        return reshape_exactly(lo, x, vector(lo, target, to.rank));
+    if (zero_copies_wrong(lo, x, to, target))
+        return reshape_exactly(lo, x, shape_value(lo, to));
     return emit(lo, ONNX_Reshape, x, vector(lo, target, to.rank));
 }
 
@@ -319,18 +344,21 @@ Value *expand(Lower *lo, Value *x, Shape to)
     return grows ? emit(lo, ONNX_Expand, x, vector(lo, target, to.rank)) : x;
 }
 
-Value *full(Lower *lo, Shape s, DType t, double v)
+Value *filled(Lower *lo, Shape s, const Tensor *scalar)
 {
     if (s.rank == 0)
-        return num(lo, t, v);
-    const int64_t one = 1;
-    const Tensor *scalar = p2o_tensor_scalar(lo->arena, t, v, 0, true);
-    Tensor       *unit = NEW(lo->arena, Tensor);
+        return p2o_build_const(lo->b, scalar);
+    Tensor  *unit = NEW(lo->arena, Tensor);
+    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
     *unit = *scalar;
     unit->rank = 1;
-    int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
-    sizes[0] = sizes[1] = one;
+    sizes[0] = sizes[1] = 1;
     unit->sizes = sizes;
     unit->strides = sizes + 1;
     return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
+}
+
+Value *full(Lower *lo, Shape s, DType t, double v)
+{
+    return filled(lo, s, p2o_tensor_scalar(lo->arena, part_of(t), v, 0, true));
 }

@@ -2,6 +2,8 @@
 
 #include "aten/call.h"
 
+typedef struct Link Link;
+
 /* What a Var is a view of, and its value now. */
 typedef struct Alias {
     Var        *base;           /* the Var whose storage it is; itself when it has its own */
@@ -11,8 +13,15 @@ typedef struct Alias {
     Var        *now;
     uint32_t    seen;           /* version of the base that `now` shows */
     uint32_t    version;        /* of a base: number of writes so far */
-    const Call *unsure;         /* of a base: a call that shares its storage or copies, unknown which */
+    const Link *links;          /* of a base: others that may share its storage, or may not */
+    const char *spoiled;        /* of a base: what may have changed it; NULL: nothing */
 } Alias;
+
+struct Link {
+    Var        *base;
+    const char *why;            /* "aten::reshape may share" */
+    const Link *next;
+};
 
 typedef struct MissingOp {
     size_t count;
@@ -20,13 +29,14 @@ typedef struct MissingOp {
 } MissingOp;
 
 typedef struct Functional {
-    Ops     *ops;
-    Program *prog;
-    Arena   *arena;
-    Body    *body;              /* being rewritten */
-    Alias   *alias;             /* by Var id, for the Vars there were at the start */
-    uint32_t nalias;
-    Map      missing;
+    Ops        *ops;
+    Program    *prog;
+    Arena      *arena;
+    Body       *body;           /* being rewritten */
+    const Call *at;             /* of it; NULL: its outputs */
+    Alias      *alias;          /* by Var id, for the Vars there were at the start */
+    uint32_t    nalias;
+    Map        *missing;
     VEC(Call *) calls;          /* of the new body */
 } Functional;
 
@@ -40,64 +50,60 @@ static Alias *alias_of(Functional *f, Var *v)
     return a;
 }
 
-static void fail_at(Functional *f, const Call *c, DiagKind k, const char *what)
+static void refuse_at(Functional *f, const char *what)
 {
-    p2o_diag(f->prog->diags, k, c->loc, "%s: %s", c->target, what);
+    if (f->at)
+        p2o_diag(f->prog->diags, DIAG_UNSUPPORTED, f->at->loc, "%s: %s", f->at->target, what);
+    else
+        p2o_diag(f->prog->diags, DIAG_UNSUPPORTED, 0, "an output: %s", what);
 }
 
 /* A call of our own making, bound to its row. */
-static Var *add_call(Functional *f, const Call *like, const char *target, int nargs, const Arg *args)
+static Var *add_call(Functional *f, const char *target, int nargs, const Arg *args)
 {
-    Call *c = NEW(f->arena, Call);
-    *c = (Call){ .target = target, .args = NEW_N(f->arena, Arg, (size_t)nargs), .nargs = nargs,
-                 .outs = NEW(f->arena, Var *), .nouts = 1, .loc = like->loc };
-    memcpy(c->args, args, (size_t)nargs * sizeof *args);
-    c->op = p2o_ops_find(f->ops, str_of(target));
-    if (!c->op) {
-        fail_at(f, like, DIAG_UNSUPPORTED, p2o_printf(f->arena, "a write that needs %s", target));
+    if (!p2o_ops_find(f->ops, str_of(target))) {
+        refuse_at(f, p2o_printf(f->arena, "a write that needs %s", target));
         return NULL;
     }
-    c->schema = p2o_ops_schema(f->ops, c->op);
-    if (!p2o_schema_bind(f->prog, c, c->schema))
+    Call *c = p2o_ops_call(f->ops, f->prog, f->body, target, nargs, args, f->at->loc);
+    if (!c)
         return NULL;
-    c->outs[0] = p2o_var_fresh(f->prog, f->body, strrchr(target, ':') + 1);
-    c->outs[0]->def = c;
     VEC_PUSH(f->arena, &f->calls, c);
     return c->outs[0];
 }
 
-static Var *current(Functional *f, Var *v);
-
-/* The view call again, on what its argument is now. */
-static Var *take_again(Functional *f, const Alias *a)
+/* The view call again, on another tensor. */
+static Call *view_again(Functional *f, const Call *view, Var *from)
 {
-    Var *from = current(f, a->parent);
-    if (!from || !a->view)
-        return from;
     Call *c = NEW(f->arena, Call);
-    *c = *a->view;
+    *c = *view;
     c->args = NEW_N(f->arena, Arg, (size_t)c->nargs);
-    memcpy(c->args, a->view->args, (size_t)c->nargs * sizeof *c->args);
+    memcpy(c->args, view->args, (size_t)c->nargs * sizeof *c->args);
     c->args[0] = arg_var(from);
     c->outs = NEW_N(f->arena, Var *, (size_t)c->nouts);
     for (int i = 0; i < c->nouts; i++) {
-        if (!a->view->outs[i])
-            continue;
-        c->outs[i] = p2o_var_fresh(f->prog, f->body, a->view->outs[i]->name);
+        c->outs[i] = p2o_var_fresh(f->prog, f->body, view->outs[i] ? view->outs[i]->name : "unused");
         c->outs[i]->def = c;
     }
     VEC_PUSH(f->arena, &f->calls, c);
-    return c->outs[a->out];
+    return c;
 }
 
+/* NULL after a diagnostic. */
 static Var *current(Functional *f, Var *v)
 {
     Alias *a = alias_of(f, v);
     if (!a)
         return v;
-    const Alias *base = alias_of(f, a->base);
+    Alias *base = alias_of(f, a->base);
+    if (base->spoiled) {
+        refuse_at(f, p2o_printf(f->arena, "reads '%s', which a write before it changed or not: %s", v->name,
+                                base->spoiled));
+        base->spoiled = NULL;
+    }
     if (a->seen != base->version) {
-        a->now = take_again(f, a);
+        Var *from = current(f, a->parent);
+        a->now = from && a->view ? view_again(f, a->view, from)->outs[a->out] : from;
         a->seen = base->version;
     }
     return a->now;
@@ -127,103 +133,164 @@ static bool is_one_of(const Call *c, size_t n, const char *const *names)
             return true;
     return false;
 }
+#define IS_ONE_OF(c, ...) \
+    is_one_of(c, COUNT_OF(((const char *const[]){ __VA_ARGS__ })), (const char *const[]){ __VA_ARGS__ })
 
 static Arg int_of(Functional *f, int64_t v) { return arg_int(p2o_dim_int(f->prog->dims, v)); }
 
-/* Where piece `out` of a split begins and ends along its dim. */
-static bool piece_bounds(Functional *f, const Call *view, int out, Arg *start, Arg *end)
+static bool rises(const Arg *list)
 {
-    Dims *t = f->prog->dims;
-    if (key_is(view, "split.Tensor")) {
-        Dim size = dim_arg(view, "split_size");
-        *start = arg_int(p2o_dim_mul(t, size, p2o_dim_int(t, out)));
-        *end = arg_int(p2o_dim_mul(t, size, p2o_dim_int(t, out + 1)));
-        return size && start->i && end->i;
-    }
-    Dim at = p2o_dim_int(t, 0);
-    for (int i = 0; i <= out; i++) {            /* split_with_sizes, chunk: by the pieces' own sizes */
-        const Var *piece = view->outs[i];
-        int        dim;
-        if (!piece || piece->recorded.kind != TY_TENSOR ||
-            !p2o_wrap_dim(int_arg(view, "dim"), piece->recorded.shape.rank, false, &dim))
+    int64_t last = 0, v;
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (list->items[i].kind != ARG_INT || !p2o_dim_is_int(list->items[i].i, &v) || v < last)
             return false;
-        *start = arg_int(at);
-        at = p2o_dim_add(t, at, piece->recorded.shape.at[dim]);
-        *end = arg_int(at);
-        if (!at)
-            return false;
+        last = v;
     }
     return true;
 }
 
-/* What the viewed tensor is after `value` was written through the view. */
-static Var *scatter(Functional *f, const Call *at, const Alias *a, Var *into, Var *value)
+/* The dim along which pieces lie; false when they need not be a partition. */
+static bool pieces_dim(Functional *f, const Call *view, Arg *dim)
+{
+    int at = p2o_schema_find(view->schema, "indices");
+    if (at >= 0 && !rises(&view->args[at]))
+        return false;
+    at = p2o_schema_find(view->schema, "dim");
+    if (at >= 0)
+        *dim = view->args[at];
+    else if (IS_ONE_OF(view, "vsplit.int", "vsplit.array"))
+        *dim = int_of(f, 0);
+    else if (IS_ONE_OF(view, "dsplit.int", "dsplit.array"))
+        *dim = int_of(f, 2);
+    else
+        *dim = int_of(f, view->args[0].var->recorded.shape.rank == 1 ? 0 : 1);
+    return true;
+}
+
+/* All pieces again, one of them replaced, joined. */
+static Var *replace_piece(Functional *f, const Alias *a, Var *into, Var *value)
+{
+    Arg dim;
+    if (!pieces_dim(f, a->view, &dim))
+        return NULL;
+    const Call *again = view_again(f, a->view, into);
+    Arg        *items = NEW_N(f->arena, Arg, (size_t)again->nouts);
+    for (int i = 0; i < again->nouts; i++)
+        items[i] = arg_var(i == a->out ? value : again->outs[i]);
+    return add_call(f, "aten::cat", 2, (Arg[]){ arg_list(items, (size_t)again->nouts), dim });
+}
+
+static Var *unpermute(Functional *f, const Arg *dims, Arg y)
+{
+    Arg *inverse = NEW_N(f->arena, Arg, dims->n);
+    for (uint32_t i = 0; i < dims->n; i++) {
+        int64_t d = -1;
+        p2o_dim_is_int(p2o_arg_dim(&dims->items[i]), &d);
+        d = d < 0 ? d + dims->n : d;
+        if (d < 0 || d >= dims->n)
+            return NULL;
+        inverse[d] = int_of(f, i);
+    }
+    return add_call(f, "aten::permute", 2, (Arg[]){ y, arg_list(inverse, dims->n) });
+}
+
+/* start + length, where that is no index from the end. */
+static bool narrow_end(Functional *f, const Arg *start, const Arg *length, Arg *end)
+{
+    Dims   *t = f->prog->dims;
+    int64_t low, high;
+    Dim     from = start->kind == ARG_VAR ? start->var->recorded.value : start->i;
+    if (!from)
+        return false;
+    p2o_dim_range(t, from, &low, &high);
+    if (start->kind == ARG_INT && length->kind == ARG_INT && (low >= 0 || high < 0)) {
+        Dim to = p2o_dim_add(t, from, length->i);
+        *end = high < 0 && dim_is(to, 0) ? arg_none() : arg_int(to);
+        return to != NULL;
+    }
+    Var *sum = low >= 0 ? add_call(f, "_operator::add", 2, (Arg[]){ *start, *length }) : NULL;
+    *end = sum ? arg_var(sum) : arg_none();
+    return sum != NULL;
+}
+
+static bool same_recorded_shape(const Var *a, const Var *b)
+{
+    return a->recorded.kind == TY_TENSOR && b->recorded.kind == TY_TENSOR &&
+           p2o_shape_same(a->recorded.shape, b->recorded.shape);
+}
+
+/* What the viewed tensor is after `value` was written through the view.  NULL: there is no way. */
+static Var *scatter(Functional *f, const Alias *a, Var *into, Var *value)
 {
     const Call *view = a->view;
-    Arg         x = arg_var(into), y = arg_var(value), start, end;
+    Arg         x = arg_var(into), y = arg_var(value), end;
     if (!view)
         return value;
     const Arg *args = view->args;
     if (key_is(view, "slice.Tensor"))
-        return add_call(f, at, "aten::slice_scatter", 6, (Arg[]){ x, y, args[1], args[2], args[3], args[4] });
+        return add_call(f, "aten::slice_scatter", 6, (Arg[]){ x, y, args[1], args[2], args[3], args[4] });
+    if (key_is(view, "narrow"))
+        return narrow_end(f, &args[2], &args[3], &end)
+                   ? add_call(f, "aten::slice_scatter", 6, (Arg[]){ x, y, args[1], args[2], end, int_of(f, 1) })
+                   : NULL;
     if (key_is(view, "select.int"))
-        return add_call(f, at, "aten::select_scatter", 4, (Arg[]){ x, y, args[1], args[2] });
-    if (key_is(view, "diagonal"))
-        return add_call(f, at, "aten::diagonal_scatter", 5, (Arg[]){ x, y, args[1], args[2], args[3] });
+        return add_call(f, "aten::select_scatter", 4, (Arg[]){ x, y, args[1], args[2] });
     if (key_is(view, "unbind.int"))
-        return add_call(f, at, "aten::select_scatter", 4, (Arg[]){ x, y, args[1], int_of(f, a->out) });
-    if (key_is(view, "split.Tensor") || key_is(view, "split_with_sizes") || key_is(view, "chunk")) {
-        if (!piece_bounds(f, view, a->out, &start, &end))
-            return NULL;
-        return add_call(f, at, "aten::slice_scatter", 6, (Arg[]){ x, y, args[2], start, end, int_of(f, 1) });
-    }
-    if (key_is(view, "transpose.int"))
-        return add_call(f, at, "aten::transpose.int", 3, (Arg[]){ y, args[1], args[2] });
-    if (key_is(view, "t"))
-        return add_call(f, at, "aten::t", 1, (Arg[]){ y });
-    if (key_is(view, "permute")) {
-        uint32_t n = args[1].n;
-        Arg     *inverse = NEW_N(f->arena, Arg, n);
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t d = 0;
-            p2o_dim_is_int(args[1].items[i].i, &d);
-            d = d < 0 ? d + n : d;
-            if (d < 0 || d >= n)
-                return NULL;
-            inverse[d] = int_of(f, i);
-        }
-        return add_call(f, at, "aten::permute", 2, (Arg[]){ y, arg_list(inverse, n) });
-    }
-    static const char *const reshapes[] = {
-        "view", "_unsafe_view", "reshape", "reshape_as", "view_as", "flatten.using_ints", "unflatten.int",
-        "unsqueeze", "squeeze", "squeeze.dim", "squeeze.dims",
-    };
-    if (!is_one_of(view, COUNT_OF(reshapes), reshapes))
-        return NULL;
-    return add_call(f, at, "aten::reshape_as", 2, (Arg[]){ y, x });
+        return add_call(f, "aten::select_scatter", 4, (Arg[]){ x, y, args[1], int_of(f, a->out) });
+    if (IS_ONE_OF(view, "diagonal", "linalg_diagonal"))
+        return add_call(f, "aten::diagonal_scatter", 5, (Arg[]){ x, y, args[1], args[2], args[3] });
+    if (key_is(view, "as_strided"))
+        return add_call(f, "aten::as_strided_scatter", 5, (Arg[]){ x, y, args[1], args[2], args[3] });
+    if (IS_ONE_OF(view, "split.Tensor", "split.sizes", "split_with_sizes", "chunk", "tensor_split.sections",
+                  "tensor_split.indices", "hsplit.int", "vsplit.int", "dsplit.int", "hsplit.array",
+                  "vsplit.array", "dsplit.array"))
+        return replace_piece(f, a, into, value);
+    if (IS_ONE_OF(view, "t", "numpy_T", "mT", "mH", "adjoint", "matrix_H"))
+        return add_call(f, view->schema->key, 1, (Arg[]){ y });
+    if (IS_ONE_OF(view, "transpose.int", "swapaxes", "swapdims"))
+        return add_call(f, view->schema->key, 3, (Arg[]){ y, args[1], args[2] });
+    if (IS_ONE_OF(view, "movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist"))
+        return add_call(f, view->schema->key, 3, (Arg[]){ y, args[2], args[1] });
+    if (key_is(view, "permute"))
+        return unpermute(f, &args[1], y);
+    if (IS_ONE_OF(view, "view", "reshape", "reshape_as", "view_as", "flatten.using_ints", "unflatten.int", "ravel",
+                  "unsqueeze", "squeeze", "squeeze.dim", "squeeze.dims", "_reshape_alias", "atleast_1d",
+                  "atleast_2d", "atleast_3d"))
+        return add_call(f, "aten::reshape_as", 2, (Arg[]){ y, x });
+    if (IS_ONE_OF(view, "expand", "expand_as", "broadcast_to") && same_recorded_shape(view->outs[0], a->parent))
+        return value;
+    return NULL;
 }
 
-static bool write_to(Functional *f, const Call *at, Var *v, Var *value)
+/* Whatever may share the storage of a base that is written may have changed. */
+static void spoil_links(Functional *f, const Alias *base, const Alias *written)
+{
+    for (const Link *k = base->links; k; k = k->next) {
+        Alias *other = alias_of(f, k->base);
+        if (other == written || other->spoiled)
+            continue;
+        other->spoiled = k->why;
+        spoil_links(f, other, written);
+    }
+}
+
+static bool write_to(Functional *f, Var *v, Var *value)
 {
     Alias *a = alias_of(f, v);
-    if (!a->parent && a->unsure) {
-        fail_at(f, at, DIAG_UNSUPPORTED, p2o_printf(f->arena, "a write to a tensor that %s may share",
-                                                    a->unsure->target));
-        return false;
-    }
     if (!a->parent) {
+        spoil_links(f, a, a);
         a->now = value;
+        a->now->dense = v->dense;
         a->seen = ++a->version;
         return true;
     }
     Var *into = current(f, a->parent);
-    Var *scattered = into ? scatter(f, at, a, into, value) : NULL;
+    Var *scattered = into ? scatter(f, a, into, value) : NULL;
     if (!scattered) {
-        fail_at(f, at, DIAG_UNSUPPORTED, p2o_printf(f->arena, "a write through %s",
-                                                    a->view ? a->view->target : "a view"));
+        refuse_at(f, p2o_printf(f->arena, "a write through %s", a->view ? a->view->target : "a view"));
         return false;
     }
-    if (!write_to(f, at, a->parent, scattered))
+    if (!write_to(f, a->parent, scattered))
         return false;
     a->now = value;
     a->seen = alias_of(f, a->base)->version;
@@ -239,51 +306,186 @@ static void set_alias(Functional *f, Var *v, Var *parent, const Call *view, int 
                       .seen = alias_of(f, p->base)->version };
 }
 
+static void add_link(Functional *f, Var *from, Var *to, const char *why)
+{
+    Alias *a = alias_of(f, from);
+    Link  *k = NEW(f->arena, Link);
+    a = alias_of(f, a->base);
+    *k = (Link){ .base = alias_of(f, to)->base, .why = why, .next = a->links };
+    a->links = k;
+}
+
+static void may_share(Functional *f, Var *a, Var *b, const char *why)
+{
+    if (alias_of(f, a) && alias_of(f, b) && alias_of(f, a)->base != alias_of(f, b)->base) {
+        add_link(f, a, b, why);
+        add_link(f, b, a, why);
+    }
+}
+
 typedef enum Sharing { SHARES_NOTHING, SHARES_VIEW, SHARES_ALL, SHARES_MAYBE } Sharing;
 
-/* By the schema's marks; but some of those copy where they must: a reshape of what is not dense, a
- * conversion that changes something. */
+/* A reshape shares if it can.  What it copies is dense, so where exactly one of the two is, it copied or
+ * the whole was dense. */
+static Sharing reshape_shares(const Var *from, const Var *to)
+{
+    if (from->dense == YES)
+        return SHARES_VIEW;
+    if (from->dense == NO && to->dense != CANNOT_TELL)
+        return to->dense == YES ? SHARES_NOTHING : SHARES_VIEW;
+    return SHARES_MAYBE;
+}
+
+static bool is_given(const Call *c, const char *name)
+{
+    return p2o_schema_find(c->schema, name) >= 0 && has_arg(c, name);
+}
+
+/* A conversion that changes nothing gives the tensor itself. */
+static Sharing conversion_shares(const Call *c, const Var *from, const Var *to)
+{
+    if (from->recorded.dtype != to->recorded.dtype || (is_given(c, "copy") && bool_arg(c, "copy")))
+        return SHARES_NOTHING;
+    return is_given(c, "memory_format") ? SHARES_MAYBE : SHARES_ALL;
+}
+
+/* By the schema's marks; but some operators copy where they must, and some without marks give back
+ * their argument. */
 static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
 {
-    static const char *const whole[] = { "detach", "alias", "lift_fresh" };
-    static const char *const maybe[] = { "reshape", "reshape_as", "flatten.using_ints" };
+    if (IS_ONE_OF(c, "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"))
+        return bool_arg(c, "train") ? SHARES_NOTHING : SHARES_ALL;
+    if (IS_ONE_OF(c, "atleast_1d", "atleast_2d", "atleast_3d"))
+        return SHARES_VIEW;
+    if (key_is(c, "type_as") || p2o_str_starts(str_of(c->schema->key), "aten::to."))
+        return conversion_shares(c, from, to);
     if (!c->schema->nrets || !c->schema->args[0].alias || !c->schema->rets[0].alias)
         return SHARES_NOTHING;
     if (key_is(c, "contiguous"))
-        return from->dense ? SHARES_ALL : SHARES_NOTHING;
-    if (p2o_str_starts(str_of(c->schema->key), "aten::to."))
-        return from->recorded.dtype == to->recorded.dtype && !bool_arg(c, "copy") ? SHARES_ALL : SHARES_NOTHING;
-    if (is_one_of(c, COUNT_OF(whole), whole))
-        return SHARES_ALL;
-    return is_one_of(c, COUNT_OF(maybe), maybe) && !from->dense ? SHARES_MAYBE : SHARES_VIEW;
+        return !same(str_arg(c, "memory_format"), "contiguous") && !same(str_arg(c, "memory_format"), "contiguous_format")
+                   ? SHARES_MAYBE
+                   : from->dense == YES ? SHARES_ALL : from->dense == NO ? SHARES_NOTHING : SHARES_MAYBE;
+    if (IS_ONE_OF(c, "reshape", "reshape_as", "flatten.using_ints", "ravel"))
+        return reshape_shares(from, to);
+    if (IS_ONE_OF(c, "real", "conj", "_conj"))
+        return is_complex(from->recorded.dtype) ? SHARES_VIEW : SHARES_ALL;
+    return IS_ONE_OF(c, "detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg", "positive") ? SHARES_ALL
+                                                                                                   : SHARES_VIEW;
+}
+
+static const char *link_reason(Functional *f, const Call *c)
+{
+    return p2o_printf(f->arena, "%s may share its storage", c->target);
 }
 
 static void note_views(Functional *f, const Call *given, const Call *c)
 {
-    if (c->nargs == 0 || given->args[0].kind != ARG_VAR)
+    if (c->nargs == 0)
         return;
-    Var *from = given->args[0].var;             /* as the file has it: the alias, not its value now */
+    const Arg *first = &given->args[0];         /* as the file has it: the alias, not its value now */
+    bool       spreads = IS_ONE_OF(c, "broadcast_tensors", "meshgrid", "meshgrid.indexing",
+                                   "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence");
     for (int i = 0; i < c->nouts; i++) {
-        Sharing how = c->outs[i] ? sharing_of(c, from, c->outs[i]) : SHARES_NOTHING;
+        if (!c->outs[i])
+            continue;
+        if (spreads && first->kind == ARG_LIST && (uint32_t)i < first->n && first->items[i].kind == ARG_VAR)
+            may_share(f, first->items[i].var, c->outs[i], link_reason(f, c));
+        if (first->kind != ARG_VAR)
+            continue;
+        Sharing how = sharing_of(c, first->var, c->outs[i]);
         if (how == SHARES_VIEW || how == SHARES_ALL)
-            set_alias(f, c->outs[i], from, how == SHARES_ALL ? NULL : c, i);
-        else if (how == SHARES_MAYBE && alias_of(f, from))
-            alias_of(f, alias_of(f, from)->base)->unsure = c;
+            set_alias(f, c->outs[i], first->var, how == SHARES_ALL ? NULL : c, i);
+        else if (how == SHARES_MAYBE)
+            may_share(f, first->var, c->outs[i], link_reason(f, c));
     }
 }
 
-/* "aten::add_.Tensor" -> "aten::add.Tensor"; NULL when it is no in-place form. */
-static const char *functional_twin(Arena *a, const char *target)
+/* "aten::add_.Tensor" -> "aten::add.Tensor", "aten::__iand__" -> "aten::__and__"; NULL when it is no
+ * in-place form. */
+static const char *functional_name(Arena *a, const char *target)
 {
     Str overload, name = p2o_str_cut(str_of(target), '.', &overload);
+    if (same(target, "aten::transpose_"))
+        return "aten::transpose.int";
+    if (p2o_str_starts(name, "aten::__i") && p2o_str_ends(name, "__"))
+        return p2o_printf(a, "aten::__%.*s%s%.*s", (int)name.n - 9, name.p + 9, overload.n ? "." : "", STR_ARG(overload));
     if (!p2o_str_ends(name, "_") || p2o_str_ends(name, "__"))
         return NULL;
     return p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p, overload.n ? "." : "", STR_ARG(overload));
 }
 
+static bool kind_fits(const SchemaArg *s, const Arg *x)
+{
+    bool tensor = x->kind == ARG_VAR && (x->var->recorded.kind == TY_TENSOR || x->var->recorded.kind == TY_NONE);
+    if (x->kind == ARG_NONE)
+        return s->optional;
+    if (x->kind == ARG_LIST)
+        return s->list;
+    return tensor ? s->base == SB_TENSOR && !s->list : s->base != SB_TENSOR;
+}
+
+/* Does the row take these arguments, all but the last `nwritten`? */
+static bool row_takes(const Schema *s, const Call *given, int nwritten)
+{
+    uint64_t taken = 0;
+    for (int i = 0; i < given->nargs - nwritten; i++) {
+        bool named = i > 0 && given->arg_names && given->arg_names[i] && given->arg_names[i][0];
+        int  k = named ? p2o_schema_find(s, given->arg_names[i]) : i;
+        if (k < 0 || k >= s->nargs || k >= 64 || !kind_fits(&s->args[k], &given->args[i]))
+            return false;
+        taken |= (uint64_t)1 << k;
+    }
+    for (int k = 0; k < s->nargs && k < 64; k++)
+        if (!(taken >> k & 1) && !s->args[k].has_default && !s->args[k].optional)
+            return false;
+    return true;
+}
+
+/* Among the rows of one name: that of the overload, else the first that takes the arguments. */
+static const AtenOp *find_overload(Functional *f, Str name, Str overload, const Call *given, int nwritten)
+{
+    const AtenOp *found = NULL, *op;
+    const char   *key;
+    for (size_t i = 0; (op = p2o_ops_at(f->ops, i, &key)); i++) {
+        Str rest, stem = p2o_str_cut(str_of(key), '.', &rest);
+        if (stem.n != name.n || memcmp(stem.p, name.p, name.n) ||
+            !row_takes(p2o_ops_schema(f->ops, op), given, nwritten))
+            continue;
+        if (rest.n == overload.n && !memcmp(rest.p, overload.p, rest.n))
+            return op;
+        found = found ? found : op;
+    }
+    return found;
+}
+
+/* The row for the functional twin of an in-place or out= call; *nwritten: how many arguments at the end
+ * are only written. */
+static const AtenOp *find_twin(Functional *f, const Call *given, int *nwritten)
+{
+    const char   *name = functional_name(f->arena, given->target);
+    const AtenOp *op = name ? p2o_ops_find(f->ops, str_of(name)) : NULL;
+    Str           overload, stem = p2o_str_cut(str_of(name ? name : given->target), '.', &overload);
+    *nwritten = 0;
+    if (op && row_takes(p2o_ops_schema(f->ops, op), given, 0))
+        return op;
+    if (name) {                                 /* pow_.Scalar is pow.Tensor_Scalar */
+        const AtenOp *other = find_overload(f, stem, overload, given, 0);
+        return other ? other : op;
+    }
+    if (p2o_str_ends(overload, "_out"))
+        overload.n -= strlen("_out");
+    if (overload.n == 0 || given->nouts == 0)
+        return NULL;
+    *nwritten = given->nouts;
+    for (int i = given->nargs - given->nouts; i < given->nargs; i++)
+        if (i < 0 || given->args[i].kind != ARG_VAR)
+            return NULL;
+    return find_overload(f, stem, overload, given, *nwritten);
+}
+
 static void note_missing(Functional *f, const Call *c)
 {
-    void **slot = p2o_map_slot(&f->missing, str_of(c->target));
+    void **slot = p2o_map_slot(f->missing, str_of(c->target));
     if (!*slot) {
         MissingOp *m = NEW(f->arena, MissingOp);
         m->first = c->loc;
@@ -292,65 +494,205 @@ static void note_missing(Functional *f, const Call *c)
     ((MissingOp *)*slot)->count++;
 }
 
-/* self = twin(self, ...), stored in self's own type. */
-static void rewrite_write(Functional *f, const Call *given, Call *c)
+/* `raw` stored in v's own type and shape; `out` is v's name from here on.  An out= tensor of another shape
+ * is resized to the result's. */
+static void store(Functional *f, Var *v, Var *raw, Var *out, bool may_resize)
 {
-    Var *self = given->nargs && given->args[0].kind == ARG_VAR ? given->args[0].var : NULL;
-    Var *out = c->nouts == 1 ? c->outs[0] : NULL;
-    if (!self || !out) {
-        fail_at(f, c, DIAG_UNSUPPORTED, "a write of this form");
+    Var *now = current(f, v), *stored = raw;
+    bool resized = may_resize && out && v->recorded.kind == TY_TENSOR && !same_recorded_shape(v, out);
+    if (resized && (alias_of(f, v)->parent || v->recorded.dtype != out->recorded.dtype)) {
+        refuse_at(f, "an out= tensor of another shape that is a view or of another type");
         return;
     }
-    Str  stem = str_of(out->name);
-    while (stem.n > 1 && stem.p[stem.n - 1] == '_')
-        stem.n--;
-    Var *now = current(f, self), *raw = p2o_var_fresh(f->prog, f->body, p2o_str_dup(f->arena, stem));
-    raw->def = c;
-    c->outs = NEW(f->arena, Var *);
-    c->outs[0] = raw;
-    VEC_PUSH(f->arena, &f->calls, c);
-    Var *stored = add_call(f, c, "aten::copy", 2, (Arg[]){ arg_var(now), arg_var(raw) });
-    if (!stored)
+    if (!resized)
+        stored = now ? add_call(f, "aten::copy", 2, (Arg[]){ arg_var(now), arg_var(raw) }) : NULL;
+    if (!stored || !write_to(f, v, stored) || !out)
         return;
     stored->recorded = out->recorded;
-    if (write_to(f, c, self, stored))
-        set_alias(f, out, self, NULL, 0);
+    set_alias(f, out, v, NULL, 0);
     alias_of(f, out)->now = stored;
 }
 
+static const char *result_stem(Functional *f, const Var *out)
+{
+    Str stem = str_of(out ? out->name : "unused");
+    while (stem.n > 1 && stem.p[stem.n - 1] == '_')
+        stem.n--;
+    return p2o_str_dup(f->arena, stem);
+}
+
+/* written = twin(...): the first argument, or those at the end that are left over. */
+static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritten)
+{
+    int n = nwritten ? nwritten : 1, from = nwritten ? given->nargs - nwritten : 0;
+    if (c->nouts != n || given->nargs == 0 || given->args[from].kind != ARG_VAR || c->schema->nrets != n) {
+        refuse_at(f, "a write of this form");
+        return;
+    }
+    c->outs = NEW_N(f->arena, Var *, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        c->outs[i] = p2o_var_fresh(f->prog, f->body, result_stem(f, given->outs[i]));
+        c->outs[i]->def = c;
+    }
+    VEC_PUSH(f->arena, &f->calls, c);
+    for (int i = 0; i < n; i++)
+        store(f, given->args[from + i].var, c->outs[i], given->outs[i], nwritten > 0);
+}
+
+/* Strides count in the storage, so they are taken of the tensor that owns it.  false after a diagnostic. */
+static bool use_storage(Functional *f, Call *given, Call *c)
+{
+    Var       *v = given->args[0].kind == ARG_VAR ? given->args[0].var : NULL;
+    int        offset = p2o_schema_find(c->schema, "storage_offset");
+    const bool given_offset = c->args[offset].kind != ARG_NONE;
+    if (!v || !alias_of(f, v))
+        return true;
+    while (alias_of(f, v)->parent && !alias_of(f, v)->view)
+        v = alias_of(f, v)->parent;
+    Var *base = alias_of(f, v)->base;
+    if ((v != base && !given_offset) || (given_offset && base->tensor && base->tensor->offset)) {
+        refuse_at(f, "strides into a view");
+        return false;
+    }
+    Var *now = current(f, base);
+    given->args = memcpy(NEW_N(f->arena, Arg, (size_t)given->nargs), given->args,
+                         (size_t)given->nargs * sizeof *given->args);
+    given->args[0] = arg_var(base);
+    c->args[0] = arg_var(now ? now : base);
+    return true;
+}
+
+static void rewrite_call(Functional *f, Call *given);
 static void rewrite_body(Functional *f, Body *b);
+
+/* Operators that only run their body, under settings that do not change its values. */
+static bool is_wrapper(const char *target)
+{
+    static const char *const names[] = {
+        "higher_order::wrap_with_set_grad_enabled", "higher_order::tag_activation_checkpoint",
+        "higher_order::wrap", "higher_order::strict_mode",
+    };
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (same(target, names[i]))
+            return true;
+    return false;
+}
+
+/* The body's calls in place of the wrapper: its inputs are the operands under other names. */
+static void inline_body(Functional *f, const Call *c, int at)
+{
+    const Body *b = c->args[at].body;
+    const Arg  *operands = c->args + at + 1;
+    size_t      n = (size_t)(c->nargs - at - 1);
+    if (n == 1 && operands[0].kind == ARG_LIST) {
+        n = operands[0].n;
+        operands = operands[0].items;
+    }
+    bool ok = n == b->inputs.n && (size_t)c->nouts == b->outputs.n;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = operands[i].kind == ARG_VAR;
+    for (size_t i = 0; ok && i < b->outputs.n; i++)
+        ok = b->outputs.at[i].kind == ARG_VAR || !c->outs[i];
+    if (!ok) {
+        refuse_at(f, "a body with other operands than values");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        Var *now = current(f, operands[i].var);
+        set_alias(f, b->inputs.at[i], operands[i].var, NULL, 0);
+        alias_of(f, b->inputs.at[i])->now = now ? now : operands[i].var;
+    }
+    for (size_t i = 0; i < b->calls.n; i++)
+        rewrite_call(f, b->calls.at[i]);
+    for (size_t i = 0; i < b->outputs.n; i++) {
+        if (!c->outs[i])
+            continue;
+        Var *now = current(f, b->outputs.at[i].var);
+        set_alias(f, c->outs[i], b->outputs.at[i].var, NULL, 0);
+        alias_of(f, c->outs[i])->now = now ? now : b->outputs.at[i].var;
+    }
+}
+
+/* A body that runs under a condition or often: it may not write to what it is given, and its results may
+ * be views of that. */
+static void rewrite_inner(Functional *f, const Call *c, Body *b)
+{
+    bool shares = false;
+    rewrite_body(f, b);
+    for (size_t i = 0; i < b->inputs.n; i++)
+        if (alias_of(f, b->inputs.at[i])->version)
+            refuse_at(f, p2o_printf(f->arena, "a write to '%s' inside its body", b->inputs.at[i]->name));
+    for (size_t i = 0; i < b->outputs.n; i++)
+        for (size_t k = 0; k < b->inputs.n && b->outputs.at[i].kind == ARG_VAR; k++) {
+            Alias *a = alias_of(f, b->outputs.at[i].var);
+            shares |= a && a->base == b->inputs.at[k];
+        }
+    for (int i = 0; shares && i < c->nargs; i++)
+        for (int k = 0; k < c->nouts && c->args[i].kind == ARG_VAR; k++)
+            if (c->outs[k])
+                may_share(f, c->args[i].var, c->outs[k], link_reason(f, c));
+}
+
+/* The call with values that are up to date, bound to a row.  NULL after a diagnostic. */
+static Call *bound_call(Functional *f, const Call *given, const AtenOp *op, int nwritten)
+{
+    Call *c = NEW(f->arena, Call);
+    *c = *given;
+    c->nargs = given->nargs - nwritten;
+    c->args = NEW_N(f->arena, Arg, (size_t)given->nargs);
+    c->arg_names = given->arg_names ? NEW_N(f->arena, const char *, (size_t)given->nargs) : NULL;
+    for (int i = 0; i < c->nargs; i++) {
+        c->args[i] = given->args[i];
+        use_current(f, &c->args[i]);
+        if (c->arg_names)
+            c->arg_names[i] = given->arg_names[i];
+    }
+    c->op = op;
+    c->schema = p2o_ops_schema(f->ops, op);
+    if (!same(given->target, c->schema->key)) {         /* dropout_(self) against dropout(input) */
+        c->target = c->schema->key;
+        if (c->nargs && c->arg_names)
+            c->arg_names[0] = "";
+    }
+    return p2o_schema_bind(f->prog, c, c->schema) ? c : NULL;
+}
+
+static bool is_view_row(const Schema *s) { return s->nargs && s->nrets == 1 && s->args[0].alias && s->rets[0].alias; }
 
 static void rewrite_call(Functional *f, Call *given)
 {
-    for (int i = 0; i < given->nargs; i++)
-        if (given->args[i].kind == ARG_BODY)
-            rewrite_body(f, given->args[i].body);
-    const char   *twin = NULL;
+    int           nwritten = 0;
+    bool          writes = false;
     const AtenOp *op = p2o_ops_find(f->ops, str_of(given->target));
+
+    f->at = given;
+    for (int i = 0; i < given->nargs; i++) {
+        if (given->args[i].kind != ARG_BODY)
+            continue;
+        if (is_wrapper(given->target)) {
+            inline_body(f, given, i);
+            return;
+        }
+        rewrite_inner(f, given, given->args[i].body);
+        f->at = given;
+    }
     if (!op) {
-        twin = functional_twin(f->arena, given->target);
-        op = twin ? p2o_ops_find(f->ops, str_of(twin)) : NULL;
+        op = find_twin(f, given, &nwritten);
+        writes = op && (nwritten || !is_view_row(p2o_ops_schema(f->ops, op)));
     }
     if (!op) {
         note_missing(f, given);
         return;
     }
-    Call *c = NEW(f->arena, Call);
-    *c = *given;
-    c->args = NEW_N(f->arena, Arg, (size_t)given->nargs);
-    for (int i = 0; i < given->nargs; i++) {
-        c->args[i] = given->args[i];
-        use_current(f, &c->args[i]);
-    }
-    c->op = op;
-    c->schema = p2o_ops_schema(f->ops, op);
-    if (!p2o_schema_bind(f->prog, c, c->schema))
+    Call *c = bound_call(f, given, op, nwritten);
+    if (!c)
         return;
-    if (twin) {
-        c->target = twin;
-        rewrite_write(f, given, c);
+    if (writes) {
+        rewrite_write(f, given, c, nwritten);
         return;
     }
+    if (IS_ONE_OF(c, "as_strided", "as_strided_copy", "as_strided_scatter") && !use_storage(f, given, c))
+        return;
     for (int i = 0; i < c->nouts; i++)
         if (c->outs[i])
             c->outs[i]->def = c;
@@ -366,6 +708,7 @@ static void rewrite_body(Functional *f, Body *b)
     inner.calls.n = inner.calls.cap = 0;
     for (size_t i = 0; i < b->calls.n; i++)
         rewrite_call(&inner, b->calls.at[i]);
+    inner.at = NULL;
     for (size_t i = 0; i < b->outputs.n; i++)
         use_current(&inner, &b->outputs.at[i]);
     for (size_t i = 0; b == f->prog->main && i < f->prog->outputs.n; i++)
@@ -373,7 +716,35 @@ static void rewrite_body(Functional *f, Body *b)
     b->calls.at = inner.calls.at;
     b->calls.n = inner.calls.n;
     b->calls.cap = inner.calls.cap;
-    f->missing = inner.missing;
+}
+
+static bool same_geometry(const Tensor *a, const Tensor *b)
+{
+    size_t n = (size_t)a->rank * sizeof *a->sizes;
+    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
+           !memcmp(a->sizes, b->sizes, n) && !memcmp(a->strides, b->strides, n);
+}
+
+/* Weights of one storage: the same tensor under two names, or parts that may overlap. */
+static void note_shared_weights(Functional *f)
+{
+    Map first = { .arena = f->arena };
+    for (size_t i = 0; i < f->prog->weights.n; i++) {
+        Var *v = f->prog->weights.at[i];
+        if (!v->tensor || !v->tensor->storage)
+            continue;
+        const Storage **key = NEW(f->arena, const Storage *);
+        *key = v->tensor->storage;
+        void **slot = p2o_map_slot(&first, (Str){ (const char *)key, sizeof *key });
+        Var   *other = *slot;
+        if (!other)
+            *slot = v;
+        else if (same_geometry(v->tensor, other->tensor))
+            set_alias(f, v, other, NULL, 0);
+        else
+            may_share(f, v, other, p2o_printf(f->arena, "weights '%s' and '%s' share a storage",
+                                              other->fqn ? other->fqn : other->name, v->fqn ? v->fqn : v->name));
+    }
 }
 
 static void note_changed(Functional *f, Var *v, OutputKind kind, const char *name)
@@ -385,20 +756,21 @@ static void note_changed(Functional *f, Var *v, OutputKind kind, const char *nam
 
 static void report_missing(const Functional *f)
 {
-    for (size_t i = 0; i < f->missing.n; i++) {
-        const MissingOp *m = f->missing.at[i].value;
+    for (size_t i = 0; i < f->missing->n; i++) {
+        const MissingOp *m = f->missing->at[i].value;
         p2o_diag(f->prog->diags, DIAG_NO_OPERATOR, m->first, "%.*s is not supported (%zu use%s)",
-                 STR_ARG(f->missing.at[i].key), m->count, m->count == 1 ? "" : "s");
+                 STR_ARG(f->missing->at[i].key), m->count, m->count == 1 ? "" : "s");
     }
 }
 
 bool p2o_functional(Ops *o, Program *p)
 {
     size_t     errors = p2o_diags_errors(p->diags);
+    Map        missing = { .arena = p->arena };
     Functional f = { .ops = o, .prog = p, .arena = p->arena, .nalias = p->nvar,
-                     .alias = NEW_N(p->arena, Alias, (size_t)p->nvar + 1),
-                     .missing = { .arena = p->arena } };
+                     .alias = NEW_N(p->arena, Alias, (size_t)p->nvar + 1), .missing = &missing };
 
+    note_shared_weights(&f);
     rewrite_body(&f, p->main);
     for (size_t i = 0; i < p->inputs.n; i++)
         if (p->inputs.at[i].var)

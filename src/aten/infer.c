@@ -29,19 +29,25 @@ static Shape resolve_shape(Infer *in, Shape s)
 {
     Dim *d = p2o_shape_copy(in->arena, s, 0);
     for (int i = 0; i < s.rank; i++)
-        d[i] = p2o_resolve(in->bind, d[i]);
+        d[i] = p2o_dim_assume(in->dims, p2o_resolve(in->bind, d[i]), 1);
     return (Shape){ s.rank, d };
 }
 
-/* Overflow leaves a NULL Dim in a shape: caught here, once, for every rule. */
+/* Overflow leaves a NULL Dim in a shape, a bad argument a negative one: caught here, once, for every
+ * rule. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
 {
     assert(i < c->nouts);
     if (!c->outs[i] || in->failed)
         return;
     for (int k = 0; k < s.rank; k++) {
+        int64_t size;
         if (!s.at[k]) {
             rule_fail(in, "axis %d of the result is too large or not a whole number", k);
+            return;
+        }
+        if (p2o_dim_is_int(s.at[k], &size) && size < 0) {
+            rule_fail(in, "axis %d of the result has size %lld", k, (long long)size);
             return;
         }
     }
@@ -52,11 +58,27 @@ void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
     c->outs[i]->type = (Type){ .kind = TY_TENSOR, .dtype = t, .shape = resolve_shape(in, s) };
 }
 
-static Dim data_symbol(Infer *in, const char *name)
+static Dim data_symbol(Infer *in, const char *name, int64_t low)
 {
-    Dim sym = p2o_dim_sym(in->dims, name);
+    bool known = p2o_dim_has_sym(in->dims, str_of(name));
+    Dim  sym = p2o_dim_sym(in->dims, name);
+    if (!sym) {
+        rule_fail(in, "'%s' cannot name a size", name);
+        return NULL;
+    }
+    if (!known)
+        p2o_dim_set_range(in->dims, sym, low, NO_UPPER);
     p2o_set_role(in->bind, sym, ROLE_DATA);
     return p2o_resolve(in->bind, sym);
+}
+
+/* A symbol of this Var alone.  Names are unique in a body, and bodies are many: outside of main, and where
+ * a body was put in place of its call, the Var's number tells them apart. */
+static Dim var_symbol(Infer *in, const Var *v, const char *what, int64_t low)
+{
+    bool plain = p2o_var_find(in->prog->main, str_of(v->name)) == v;
+    return data_symbol(in, plain ? p2o_printf(in->arena, "%s.%s", v->name, what)
+                                 : p2o_printf(in->arena, "%s.%s.v%u", v->name, what, v->id), low);
 }
 
 void set_int(Infer *in, const Call *c, int i, Dim value)
@@ -64,7 +86,7 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, c->outs[i]->name);
+        value = var_symbol(in, c->outs[i], "value", NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -125,19 +147,31 @@ static const char *resolved_text(Infer *in, Dim d)
     return p2o_dim_text(in->dims, p2o_resolve(in->bind, d));
 }
 
+/* At the sizes that the capture allows: min(s, 2) is 2 where s is at least 2. */
+static bool equal_as_captured(Infer *in, Dim a, Dim b)
+{
+    return p2o_dim_eq(in->dims, p2o_dim_assume(in->dims, p2o_resolve(in->bind, a), INT64_MAX),
+                      p2o_dim_assume(in->dims, p2o_resolve(in->bind, b), INT64_MAX)) == YES;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
     (void)c;
+    if (equal_as_captured(in, a, b))
+        return true;
     switch (p2o_unify(in->bind, a, b, &sym, &to)) {
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
+        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
         return true;
     case UNIFY_ASSUMED:
+        if (has_open(in, a) || has_open(in, b))
+            return true;                    /* asked again once everything is settled */
         p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);
         return true;
@@ -150,6 +184,19 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     }
     rule_fail(in, "%s: %s against %s", what, resolved_text(in, a), resolved_text(in, b));
     return false;
+}
+
+bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what)
+{
+    int lead = to.rank - from.rank;
+    if (lead < 0) {
+        rule_fail(in, "%s of rank %d against %d", what, from.rank, to.rank);
+        return false;
+    }
+    for (int i = 0; i < from.rank; i++)
+        if (!dim_is(from.at[i], 1) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+            return false;
+    return true;
 }
 
 static bool wrap_or_fail(Infer *in, int64_t dim, int rank, bool scalar_ok, int *out)
@@ -165,6 +212,9 @@ bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out) { return wrap_
 
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
 {
+    d = p2o_resolve(in->bind, d);
+    if (harden(in, d))
+        d = p2o_resolve(in->bind, d);
     if (p2o_dim_is_int(d, out))
         return true;
     rule_unsupported(in, "%s must be a number, not %s", what, p2o_dim_text(in->dims, d));
@@ -225,6 +275,21 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
+/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
+ * every capture. */
+static bool is_open_one(Infer *in, Dim d)
+{
+    int64_t v;
+    d = p2o_resolve(in->bind, d);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    harden(in, d);
+    return true;
+}
+
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 {
     if (a.rank < b.rank) {
@@ -236,9 +301,9 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
     int  lead = a.rank - b.rank;
     for (int i = 0; i < b.rank; i++) {
         Dim x = a.at[lead + i], y = b.at[i];
-        if (dim_is(x, 1))
+        if (is_open_one(in, x))
             at[lead + i] = y;
-        else if (!dim_is(y, 1))
+        else if (!is_open_one(in, y))
             must_equal(in, c, x, y, "sizes to broadcast");
     }
     return (Shape){ a.rank, at };
@@ -246,9 +311,21 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 
 Dim data_dim(Infer *in, const Call *c, int out, int axis)
 {
-    const char *name = c->outs[out] ? c->outs[out]->name : c->target;
-    return data_symbol(in, p2o_printf(in->arena, "%s.%d", name, axis));
+    const Var *named = c->outs[out];
+    for (int i = 0; !named && i < c->nouts; i++)
+        named = c->outs[i];
+    if (!named)                             /* nobody asks */
+        return int_dim(in, 0);
+    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, "%d.", out);
+    return var_symbol(in, named, p2o_printf(in->arena, "%s%d", of, axis), 0);
 }
+
+Dim round_dim(Infer *in, const Var *input, int axis)
+{
+    return var_symbol(in, input, p2o_printf(in->arena, "%d", axis), 0);
+}
+
+Dim round_int(Infer *in, const Var *input) { return var_symbol(in, input, "value", NO_LOWER); }
 
 static DType promote_known(DType a, DType b)
 {
@@ -260,8 +337,6 @@ void promote_type(Promotion *p, Type t)
     DType *slot = t.kind != TY_TENSOR ? &p->number : t.shape.rank ? &p->dim : &p->zero;
     *slot = promote_known(*slot, t.dtype);
 }
-
-static DType complex_of(DType t) { return t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64; }
 
 /* A lower level changes the type only when it is of a higher category. */
 static DType combine_levels(DType high, DType low)
@@ -287,6 +362,12 @@ DType promote_args(const Call *c, int n, const char *const *names)
         if (has_arg(c, names[i]))
             promote_type(&p, type_arg(c, names[i]));
     return promoted(&p);
+}
+
+DType default_dtype(const Call *c)
+{
+    const Var *v = c->nouts ? c->outs[0] : NULL;
+    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : DT_F32;
 }
 
 /* The first argument, whatever it is called; a number there is a 0-d tensor. */
@@ -327,14 +408,14 @@ void p2o_rule_none(Infer *in, const Call *c)
     (void)c;
 }
 
-static bool has_poison(const Arg *x)
+static const Var *poison_in(const Arg *x)
 {
+    const Var *v = NULL;
     if (x->kind == ARG_VAR)
-        return x->var->type.kind == TY_NONE;
-    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        if (has_poison(&x->items[i]))
-            return true;
-    return false;
+        return x->var->type.kind == TY_NONE ? x->var : NULL;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !v; i++)
+        v = poison_in(&x->items[i]);
+    return v;
 }
 
 static bool item_is_const(SchemaBase base, const Arg *x)
@@ -357,7 +438,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE)
+        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);
@@ -386,13 +467,13 @@ static bool kinds_match(Infer *in, const Call *c)
     return true;
 }
 
-static bool sizes_agree(Infer *in, Dim rule, Dim file)
+static bool sizes_agree(Infer *in, Dim rule, Dim file, int capture)
 {
     int64_t x, y;
     file = p2o_resolve(in->bind, file);
     if (!file || rule == file)
         return true;
-    if (p2o_dim_hint(in->dims, rule, &x) && p2o_dim_hint(in->dims, file, &y))
+    if (p2o_hint_at(in->bind, rule, capture, &x) && p2o_hint_at(in->bind, file, capture, &y))
         return x == y;
     Dim sym, to;                            /* a data-dependent size takes the file's name for it */
     if (p2o_dim_is_sym(rule) && p2o_role(in->bind, rule) == ROLE_DATA)
@@ -409,39 +490,98 @@ static const char *type_text(Infer *in, Type t)
                                : "a number";
 }
 
-static void check_recorded(Infer *in, Var *v)
+static bool types_match(Infer *in, Type rule, Type file, int capture)
 {
-    Type rule = v->type, file = v->recorded;
-    bool ok = rule.kind == file.kind;
     if (rule.kind == TY_NONE || file.kind == TY_NONE)
-        return;
-    if (ok && rule.kind == TY_INT)
-        ok = sizes_agree(in, rule.value, file.value);
-    if (ok && rule.kind == TY_TENSOR) {
-        ok = rule.dtype == file.dtype && rule.shape.rank == file.shape.rank;
-        for (int i = 0; ok && i < rule.shape.rank; i++)
-            ok = sizes_agree(in, rule.shape.at[i], file.shape.at[i]);
-    }
-    if (ok)
-        return;
-    rule_fail(in, "result '%s' is %s by its arguments, but the file recorded %s", v->name,
-              type_text(in, rule), type_text(in, file));
-    v->type = (Type){ 0 };
+        return true;
+    if (rule.kind != file.kind)
+        return false;
+    if (rule.kind == TY_INT)
+        return sizes_agree(in, rule.value, file.value, capture);
+    if (rule.kind != TY_TENSOR)
+        return true;
+    if (rule.dtype != file.dtype || rule.shape.rank != file.shape.rank)
+        return false;
+    for (int i = 0; i < rule.shape.rank; i++)
+        if (!sizes_agree(in, rule.shape.at[i], file.shape.at[i], capture))
+            return false;
+    return true;
 }
 
-static void infer_call(Infer *in, const Call *c)
+/* Without an error so far, a rule left the result out: only its use is one. */
+static bool args_have_types(Infer *in, const Call *c)
 {
+    for (int i = 0; i < c->nargs; i++) {
+        const Var *v = poison_in(&c->args[i]);
+        if (v && p2o_diags_errors(in->diags) == in->errors)
+            rule_unsupported(in, "needs '%s', a result of %s that is not computed", v->name,
+                             v->def ? v->def->target : "nothing");
+        if (v)
+            return false;
+    }
+    return true;
+}
+
+static void outputs_have_types(Infer *in)
+{
+    for (size_t i = 0; i < in->prog->outputs.n; i++) {
+        const OutputSpec *s = &in->prog->outputs.at[i];
+        const Var        *v = poison_in(&s->value);
+        if (v)
+            p2o_diag(in->diags, DIAG_UNSUPPORTED, 0, "output '%s' is a result of %s that is not computed",
+                     s->name, v->def ? v->def->target : "nothing");
+    }
+}
+
+/* The proof that a type is right: at each capture's sizes it is what that capture recorded. */
+static void check_recorded(Infer *in, Var *v)
+{
+    for (int k = 0; k < p2o_ncapture(in->bind); k++) {
+        Type file = k == 0 ? v->recorded : v->also ? v->also[k - 1] : (Type){ 0 };
+        if (types_match(in, v->type, file, k))
+            continue;
+        const char *which = k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file";
+        rule_fail(in, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
+                  type_text(in, v->type), which, type_text(in, file));
+        v->type = (Type){ 0 };
+        return;
+    }
+}
+
+/* Arguments are kept in terms of what is left, for rules and lowerings alike. */
+static void resolve_arg(Infer *in, Arg *x)
+{
+    if (x->kind == ARG_INT)
+        x->i = p2o_resolve(in->bind, x->i);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        resolve_arg(in, &x->items[i]);
+}
+
+/* Complex results of real arguments show only afterwards. */
+static void run_rule(Infer *in, const Call *c)
+{
+    if (p2o_knows_complex(c)) {
+        const ComplexOp *x = p2o_complex_op(c);
+        (x && x->shape ? x->shape : c->op->shape)(in, c);
+    }
+    if (!p2o_knows_complex(c) && !in->failed)
+        rule_unsupported(in, "complex tensors");
+}
+
+static void infer_call(Infer *in, Call *c)
+{
+    for (int i = 0; i < c->nargs && p2o_bindings_count(in->bind); i++)
+        resolve_arg(in, &c->args[i]);
     for (int i = 0; i < c->nouts; i++)
         if (c->outs[i])
             c->outs[i]->type = (Type){ 0 };
-    for (int i = 0; i < c->nargs; i++)
-        if (has_poison(&c->args[i]))
-            return;
     in->call = c;
     in->failed = false;
+    if (!args_have_types(in, c))
+        return;
     if (!plain_args_are_const(in, c) || !kinds_match(in, c))
         return;
-    c->op->shape(in, c);
+    run_rule(in, c);
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;
@@ -450,6 +590,26 @@ static void infer_call(Infer *in, const Call *c)
         else if (!c->op->unchecked)
             check_recorded(in, c->outs[i]);
     }
+}
+
+bool infer_body(Infer *in, const Body *b, const Type *inputs)
+{
+    const Call *around = in->call;
+    size_t      errors = p2o_diags_errors(in->diags);
+    for (size_t i = 0; i < b->inputs.n; i++)
+        b->inputs.at[i]->type = inputs[i];
+    for (size_t i = 0; i < b->calls.n; i++)
+        infer_call(in, b->calls.at[i]);
+    in->call = around;
+    in->failed = false;
+    for (size_t i = 0; i < b->outputs.n && p2o_diags_errors(in->diags) == errors; i++) {
+        const Var *v = poison_in(&b->outputs.at[i]);
+        if (v)
+            rule_unsupported(in, "its body returns '%s', a result of %s that is not computed", v->name,
+                             v->def ? v->def->target : "nothing");
+    }
+    in->failed = p2o_diags_errors(in->diags) != errors;
+    return !in->failed;
 }
 
 static void resolve_inputs(Infer *in)
@@ -464,16 +624,20 @@ static void resolve_inputs(Infer *in)
 
 bool p2o_infer(Program *p, Bindings *b)
 {
-    Infer  in = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .bind = b };
     size_t errors = p2o_diags_errors(p->diags), bound;
+    Infer  in = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .bind = b,
+                  .errors = errors };
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
+        for (size_t i = 0; i < p->ranges.n; i++)
+            p2o_dim_set_floor(p->dims, p2o_resolve(b, p->ranges.at[i].dim), p->ranges.at[i].lo);
         resolve_inputs(&in);
         for (size_t i = 0; i < p->main->calls.n; i++)
             infer_call(&in, p->main->calls.at[i]);
         if (p2o_diags_errors(p->diags) != errors)
             return false;
     } while (p2o_bindings_count(b) != bound);
-    return true;
+    outputs_have_types(&in);
+    return p2o_diags_errors(p->diags) == errors;
 }

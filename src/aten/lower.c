@@ -1,6 +1,7 @@
 #include "aten/lower.h"
 
 #include <assert.h>
+#include <math.h>
 
 Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...)
 {
@@ -14,7 +15,7 @@ Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...)
 }
 
 /* Counting on from the last number given out keeps many uses of one stem linear. */
-static const char *unique_name(Lower *lo, const char *stem)
+const char *unique_name(Lower *lo, const char *stem)
 {
     void    **slot = p2o_map_slot(lo->names, str_of(stem));
     uintptr_t i = (uintptr_t)*slot;
@@ -51,12 +52,17 @@ static Graph *top_graph(const Lower *lo)
     return b->graph;
 }
 
-static Value *weight_value(Lower *lo, const Var *v)
+static Value *weight_value(Lower *lo, const Var *v, int part)
 {
-    void **slot = p2o_map_slot(lo->weights, weight_key(lo, v->tensor));
-    if (!*slot) {
-        *slot = p2o_graph_init(top_graph(lo), unique_name(lo, v->fqn ? v->fqn : v->name), v->tensor);
+    const Tensor *t = v->tensor;
+    const char   *name = v->fqn ? v->fqn : v->name;
+    if (is_complex(t->dtype)) {
+        t = p2o_tensor_part(lo->arena, t, part);
+        name = p2o_printf(lo->arena, "%s.%s", name, part ? "imag" : "real");
     }
+    void **slot = p2o_map_slot(lo->weights, weight_key(lo, t));
+    if (!*slot)
+        *slot = p2o_graph_init(top_graph(lo), unique_name(lo, name), t);
     return *slot;
 }
 
@@ -78,25 +84,42 @@ Value *joined_weight(Lower *lo, const Value *first, const Tensor *const *parts, 
     return *slot;
 }
 
-static Value *var_value(Lower *lo, const Var *v)
+static Value *var_value(Lower *lo, const Var *v, int part)
 {
-    if (lo->values[v->id])
-        return lo->values[v->id];
+    Value **slot = part && is_complex(v->type.dtype) ? &lo->imag[v->id] : &lo->values[v->id];
+    if (*slot)
+        return *slot;
     if (v->tensor)
-        return lo->values[v->id] = weight_value(lo, v);
+        return *slot = weight_value(lo, v, part);
     if (v->type.kind == TY_INT)                     /* sizes exist only where they are used */
         return dim_scalar(lo, v->type.value);
     assert(!"a value is used before it is lowered");
     return NULL;
 }
 
+/* Whether the argument is 0 in the turn of the imaginary parts. */
+static bool is_imaginary_zero(const Lower *lo, const Arg *x)
+{
+    Type t = p2o_arg_type(x);
+    return lo->part && lo->real_has_zero && t.kind != TY_NONE && !is_complex(t.dtype) &&
+           !(t.kind == TY_TENSOR && t.dtype == DT_BOOL);
+}
+
 Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
 {
     int64_t i;
     double  f;
+    number = part_of(number);
+    if (is_imaginary_zero(lo, x))
+        return full(lo, p2o_arg_type(x).shape, x->kind == ARG_VAR ? p2o_arg_type(x).dtype : number, 0);
+    int part = x == lo->right ? lo->right_part : lo->part;
     switch (x->kind) {
-    case ARG_VAR:
-        return var_value(lo, x->var);
+    case ARG_VAR: {
+        Value *v = var_value(lo, x->var, part);
+        return v && x->var->type.kind != TY_TENSOR ? cast(lo, v, number) : v;
+    }
+    case ARG_COMPLEX:
+        return num(lo, number, x->re_im[part]);
     case ARG_INT:
         if (p2o_dim_is_int(x->i, &i))
             return p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, number, 0, i, false));
@@ -129,6 +152,47 @@ Value *tensor_item(Lower *lo, const Call *c, const char *name, int i)
     return p2o_arg_value(lo, &list->items[i], p2o_arg_type(&list->items[i]).dtype);
 }
 
+/* The part that arguments stand for is switched for one of them. */
+Complex complex_as(Lower *lo, const Call *c, const char *name, DType t)
+{
+    const Arg *x = p2o_call_arg(c, name);
+    Complex    z = { tensor_as(lo, c, name, t), NULL };
+    if (is_complex(p2o_arg_type(x).dtype)) {
+        lo->part = 1;
+        z.im = tensor_as(lo, c, name, t);
+        lo->part = 0;
+    }
+    return z;
+}
+
+Complex complex_arg(Lower *lo, const Call *c, const char *name)
+{
+    return complex_as(lo, c, name, p2o_arg_type(p2o_call_arg(c, name)).dtype);
+}
+
+static bool is_part(const Value *v, int64_t which, const Value *of)
+{
+    const Node *n = v->def;
+    return n && n->op == ONNX_Gather && n->in[0] == of && p2o_node_int(n, "axis", 0) == rank(of) - 1 &&
+           rank(v) == rank(of) - 1 && n->in[1]->ints && dim_is(n->in[1]->ints[0], which) &&
+           is_size(of, -1, 2);
+}
+
+Value *join_parts(Lower *lo, Complex z)
+{
+    Value *im = z.im ? z.im : full(lo, z.re->shape, z.re->dtype, 0);
+    if (z.re->def && z.re->def->op == ONNX_Gather && is_part(z.re, 0, z.re->def->in[0]) &&
+        is_part(im, 1, z.re->def->in[0]))
+        return z.re->def->in[0];
+    return concat(lo, rank(z.re), (Value *[]){ unsqueeze(lo, z.re, rank(z.re)), unsqueeze(lo, im, rank(z.re)) }, 2);
+}
+
+Complex split_parts(Lower *lo, Value *x)
+{
+    return (Complex){ select_axis(lo, x, rank(x) - 1, p2o_dim_int(lo->dims, 0)),
+                      select_axis(lo, x, rank(x) - 1, p2o_dim_int(lo->dims, 1)) };
+}
+
 Value *number_arg(Lower *lo, const Call *c, const char *name, DType t) { return tensor_as(lo, c, name, t); }
 
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
@@ -140,6 +204,14 @@ const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
     return v;
 }
 
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
+{
+    if (p2o_number_is_const(p2o_call_arg(c, name), f))
+        return true;
+    unsupported(lo, c, "argument '%s' must be a constant", name);
+    return false;
+}
+
 DType compute_dtype(const Call *c)
 {
     Promotion p = { 0 };
@@ -147,18 +219,123 @@ DType compute_dtype(const Call *c)
         if (c->schema->args[i].base == SB_TENSOR && c->args[i].kind != ARG_NONE &&
             c->args[i].kind != ARG_LIST)
             promote_type(&p, p2o_arg_type(&c->args[i]));
-    DType t = promoted(&p);
+    DType t = part_of(promoted(&p));
     return is_float(out_dtype(c, 0)) ? out_dtype(c, 0) : t;
 }
 
 Value *ints_const(Lower *lo, const int64_t *v, size_t n) { return p2o_build_ints(lo->b, v, n); }
-Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, t, f); }
+Value *num(Lower *lo, DType t, double f) { return p2o_build_scalar(lo->b, part_of(t), f); }
+
+Value *plus_num(Lower *lo, Value *x, double f)
+{
+    return f == 0 ? x : emit(lo, ONNX_Add, x, num(lo, x->dtype, f));
+}
+
+Value *times_num(Lower *lo, Value *x, double f)
+{
+    return f == 1 ? x : emit(lo, ONNX_Mul, x, num(lo, x->dtype, f));
+}
+
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n)
+{
+    Value *y = num(lo, x->dtype, coef[0]);
+    for (int i = 1; i < n; i++) {
+        y = i == 1 && coef[0] == 1 ? x : emit(lo, ONNX_Mul, y, x);
+        y = plus_num(lo, y, coef[i]);
+    }
+    return y;
+}
+
+/* Less sees no sign in -0; its reciprocal shows it. */
+Value *sign_bit(Lower *lo, Value *x)
+{
+    Value *zero = num(lo, x->dtype, 0), *below = emit(lo, ONNX_Less, x, zero);
+    if (!is_float(x->dtype))
+        return below;
+    return emit(lo, ONNX_Or, below, emit(lo, ONNX_Less, emit(lo, ONNX_Reciprocal, x), zero));
+}
+
+/* max(|x|, |y|) * sqrt(1 + (min / max)^2): nothing overflows before the result does.  Where both
+ * are equal the quotient is 1, also for 0 and infinity. */
+Value *hypot_of(Lower *lo, Value *x, Value *y)
+{
+    x = emit(lo, ONNX_Abs, x);
+    y = emit(lo, ONNX_Abs, y);
+    Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
+    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, x->dtype, 1), emit(lo, ONNX_Div, least, most));
+    q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
+    return emit(lo, ONNX_Mul, most, q);
+}
+
+/* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the quotient
+ * is a sign, also of zeros and infinities. */
+Value *atan2_of(Lower *lo, Value *y, Value *x)
+{
+    const double pi = 3.14159265358979323846;
+    DType  t = x->dtype;
+    Value *same_size = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, y), emit(lo, ONNX_Abs, x));
+    Value *q = choose(lo, same_size, emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, y), emit(lo, ONNX_Sign, x)),
+                      emit(lo, ONNX_Div, y, x));
+    Value *turn = choose(lo, sign_bit(lo, y), num(lo, t, -pi), num(lo, t, pi));
+    turn = choose(lo, sign_bit(lo, x), turn, num(lo, t, 0));
+    return emit(lo, ONNX_Add, emit(lo, ONNX_Atan, q), turn);
+}
+
+/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
+Value *log1p_of(Lower *lo, Value *x)
+{
+    Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
+    Value *error = emit(lo, ONNX_Sub, plus_num(lo, u, -1), x);
+    Value *near = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, x), num(lo, x->dtype, 0.5));
+    return choose(lo, near, emit(lo, ONNX_Sub, log, emit(lo, ONNX_Div, error, u)), log);
+}
+
+/* tanh(x / 2) * (exp(x) + 1) */
+Value *expm1_of(Lower *lo, Value *x)
+{
+    Value *t = emit(lo, ONNX_Tanh, times_num(lo, x, 0.5));
+    return emit(lo, ONNX_Mul, t, plus_num(lo, emit(lo, ONNX_Exp, x), 1));
+}
+
+/* ONNX Runtime's Softplus knows no f64: max(x, 0) + log(1 + exp(-|x|)). */
+Value *softplus_of(Lower *lo, Value *x)
+{
+    if (x->dtype != DT_F64)
+        return emit(lo, ONNX_Softplus, x);
+    Value *e = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, x)));
+    return emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, num(lo, DT_F64, 0)), log1p_of(lo, e));
+}
+
+/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
+static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
+{
+    Value *y;
+    if (by_tanh) {
+        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
+        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
+    } else {
+        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
+    }
+    return emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
+}
+
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh)
+{
+    if (lo->opset < 20 || x->dtype == DT_F64)
+        return cast(lo, gelu_by_parts(lo, cast(lo, x, wide_of(x->dtype)), by_tanh), x->dtype);
+    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
+                   : emit(lo, ONNX_Gelu, x);
+}
 
 Value *cast(Lower *lo, Value *x, DType t)
 {
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
+    t = part_of(t);
     if (x->dtype == t)
         return x;
-    return emit_with(lo, ONNX_Cast, ATTRS(attr_int("to", p2o_dtype_onnx(t))), x);
+    if (p2o_dtype_bytes(t) == 1 && is_float(t))     /* too large is NaN or infinity, as in PyTorch */
+        return emit_with(lo, ONNX_Cast, ATTRS(to, attr_int("saturate", 0)), x);
+    return emit_with(lo, ONNX_Cast, ATTRS(to), x);
 }
 
 Value *transpose(Lower *lo, Value *x, const int64_t *perm)
@@ -184,6 +361,17 @@ Value *swap_dims(Lower *lo, Value *x, int i, int j)
 }
 
 Value *swap_last_two(Lower *lo, Value *x) { return swap_dims(lo, x, rank(x) - 1, rank(x) - 2); }
+
+Value *move_dim(Lower *lo, Value *x, int from, int to)
+{
+    int64_t perm[MAX_RANK];
+    for (int i = 0, k = 0; i < rank(x); i++) {
+        k += k == from;
+        perm[i] = i == to ? from : k++;
+    }
+    return transpose(lo, x, perm);
+}
+
 Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
 Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
 
@@ -243,6 +431,87 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
 }
 
+Value *abs_power(Lower *lo, Value *x, double p)
+{
+    if (p == 0)
+        return cast(lo, cast(lo, x, DT_BOOL), x->dtype);
+    Value *y = fmod(p, 2) == 0 ? x : emit(lo, ONNX_Abs, x);
+    return p == 1 ? y : p == 2 ? emit(lo, ONNX_Mul, y, y) : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
+}
+
+Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p)
+{
+    if (n == 0)
+        return p == 0 ? abs_power(lo, x, 0) : emit(lo, ONNX_Abs, x);
+    if (p == 1 || p == 2)
+        return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, axes, n, keepdims);
+    if (isinf(p))
+        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x), axes, n, keepdims);
+    Value *sum = reduce(lo, ONNX_ReduceSum, abs_power(lo, x, p), axes, n, keepdims);
+    return p == 0 ? sum : emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
+}
+
+/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of
+ * bools, which it refuses; the least and greatest uint8 are the right answers then. */
+static Value *reduce_bool(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    bool as_bool = lo->opset >= 20;
+    for (int i = 0; i < n; i++)
+        as_bool &= never_zero(lo, size_at(x, (int)axes[i]));
+    if (as_bool)
+        return reduce(lo, op, x, axes, n, keepdims);
+    return cast(lo, reduce(lo, op, cast(lo, x, DT_U8), axes, n, keepdims), DT_BOOL);
+}
+
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMax, x, axes, n, keepdims);
+}
+
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims)
+{
+    return reduce_bool(lo, ONNX_ReduceMin, x, axes, n, keepdims);
+}
+
+Value *flat(Lower *lo, Value *x)
+{
+    Dim n = shape_nelem(lo->dims, x->shape);
+    return reshape(lo, x, (Shape){ 1, &n });
+}
+
+/* ONNX Runtime reduces no 16-bit floats; of bools, max is or (add) and min is and (mul). */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction)
+{
+    DType t = x->dtype;
+    bool  reduces = !same(reduction, "none");
+    Attr  attrs[2];
+    int   n = 0;
+    if (reduces && (t == DT_F16 || t == DT_BF16))
+        return cast(lo, scatter_with(lo, op, axis, cast(lo, x, DT_F32), index, cast(lo, updates, DT_F32),
+                                     reduction), t);
+    if (t == DT_BOOL && same(reduction, "max"))
+        reduction = "add";
+    if (t == DT_BOOL && same(reduction, "min"))
+        reduction = "mul";
+    if (op == ONNX_ScatterElements)
+        attrs[n++] = attr_int("axis", axis);
+    if (reduces)
+        attrs[n++] = attr_str("reduction", reduction);
+    return p2o_build(lo->b, op, n, attrs, INPUTS(x, index, updates));
+}
+
+Shape joint_shape(Lower *lo, Shape a, Shape b)
+{
+    Shape longer = a.rank >= b.rank ? a : b, other = a.rank >= b.rank ? b : a;
+    int   lead = longer.rank - other.rank;
+    Dim  *at = p2o_shape_copy(lo->arena, longer, 0);
+    for (int i = 0; i < other.rank; i++)
+        if (dim_is(at[lead + i], 1))
+            at[lead + i] = other.at[i];
+    return (Shape){ longer.rank, at };
+}
+
 /* Rows that name one ONNX operator: tensor arguments in order, all in the type it computes in. */
 static Value *lower_plain(Lower *lo, const Call *c)
 {
@@ -258,7 +527,7 @@ static Value *lower_plain(Lower *lo, const Call *c)
 /* The type by ONNX's rules must be the type by ATen's; the latter is kept, in the user's symbols. */
 static bool types_agree(Lower *lo, const Call *c, const Type *t, Value *v)
 {
-    bool ok = t->dtype == v->dtype && t->shape.rank == v->shape.rank;
+    bool ok = part_of(t->dtype) == v->dtype && t->shape.rank == v->shape.rank;
     for (int i = 0; ok && i < t->shape.rank; i++)
         ok = p2o_dim_eq(lo->dims, t->shape.at[i], v->shape.at[i]) != NO;
     if (!ok)
@@ -268,11 +537,11 @@ static bool types_agree(Lower *lo, const Call *c, const Type *t, Value *v)
     return ok;
 }
 
-static void bind_result(Lower *lo, const Call *c, Var *out, Value *v)
+static void bind_result(Lower *lo, const Call *c, Var *out, Value *v, int part)
 {
     if (!out || !v)
         return;
-    lo->values[out->id] = v;
+    (part ? lo->imag : lo->values)[out->id] = v;
     if (out->type.kind == TY_TENSOR) {
         if (!types_agree(lo, c, &out->type, v))
             return;
@@ -281,27 +550,99 @@ static void bind_result(Lower *lo, const Call *c, Var *out, Value *v)
     } else if (out->type.kind == TY_INT) {
         carries_int(lo, v, out->type.value);
     }
-    if (!v->name && v->def)
-        v->name = unique_name(lo, out->name);
+    if (v->name || !v->def)
+        return;
+    v->name = unique_name(lo, is_complex(out->type.dtype)
+                                  ? p2o_printf(lo->arena, "%s.%s", out->name, part ? "imag" : "real")
+                                  : out->name);
+}
+
+static void lower_real(Lower *lo, const Call *c, Value **out)
+{
+    if (c->op->lower)
+        out[0] = c->op->lower(lo, c);
+    else if (c->op->lower_many)
+        c->op->lower_many(lo, c, out);
+    else if (c->op->onnx)
+        out[0] = lower_plain(lo, c);
+}
+
+/* The row's own product of one part of the left with one of the right operand; NULL: of a real one's
+ * imaginary part. */
+static Value *part_product(Lower *lo, const Call *c, const Arg *left, const Arg *right, int i, int k)
+{
+    Value *y = NULL;
+    if ((i && !is_complex(p2o_arg_type(left).dtype)) || (k && !is_complex(p2o_arg_type(right).dtype)))
+        return NULL;
+    lo->part = i;
+    lo->right = right;
+    lo->right_part = k;
+    lower_real(lo, c, &y);
+    lo->part = 0;
+    lo->right = NULL;
+    return y;
+}
+
+static Value *sum_of(Lower *lo, OnnxOp op, Value *a, Value *b) { return a && b ? emit(lo, op, a, b) : a ? a : b; }
+
+/* (a + b i)(c + d i) = ac - bd + (ad + bc) i, for whatever the row multiplies. */
+static void lower_product(Lower *lo, const Call *c, Value **out)
+{
+    const Arg *left = &c->args[0], *right = &c->args[1];
+    for (int i = 0; i < c->nargs; i++) {
+        if (c->schema->args[i].base == SB_TENSOR && c->args[i].kind == ARG_LIST) {
+            if (c->args[i].n != 2) {
+                unsupported(lo, c, "complex tensors, %u of them", c->args[i].n);
+                return;
+            }
+            left = &c->args[i].items[0];
+            right = &c->args[i].items[1];
+        }
+    }
+    Value *p[4];
+    for (int k = 0; k < 4; k++)
+        p[k] = part_product(lo, c, left, right, k / 2, k % 2);
+    if (lo->failed)
+        return;
+    out[0] = sum_of(lo, ONNX_Sub, p[0], p[3]);
+    out[1] = sum_of(lo, ONNX_Add, p[1], p[2]);
+}
+
+static void lower_complex(Lower *lo, const Call *c, const ComplexOp *x, Value **out)
+{
+    if (x->use == COMPLEX_OWN || x->use == COMPLEX_PRODUCT) {
+        (x->use == COMPLEX_OWN ? x->lower : lower_product)(lo, c, out);
+        return;
+    }
+    lower_real(lo, c, out);
+    Value **imag = out + c->nouts;
+    if (x->use == COMPLEX_REAL) {
+        for (int i = 0; i < c->nouts && !lo->failed; i++)
+            imag[i] = out[i] ? full(lo, out_shape(c, i), out_dtype(c, i), 0) : NULL;
+    } else if (c->nouts && c->outs[0] && is_complex(c->outs[0]->type.dtype)) {
+        lo->part = 1;
+        lo->real_has_zero = x->use == COMPLEX_SUM;
+        lower_real(lo, c, imag);
+        lo->part = 0;
+        lo->real_has_zero = false;
+    }
 }
 
 static void lower_call(Lower *lo, const Call *c)
 {
-    const AtenOp *op = c->op;
-    const Place  *place = p2o_place_at(lo->diags, c->loc);
-    Value       **out = NEW_N(lo->arena, Value *, (size_t)c->nouts + 1);
+    const ComplexOp *complex = p2o_complex_op(c);
+    const Place     *place = p2o_place_at(lo->diags, c->loc);
+    Value          **out = NEW_N(lo->arena, Value *, 2 * (size_t)c->nouts + 1);
 
     lo->failed = false;
     lo->b->loc = c->loc;
     lo->b->module = place ? place->module : NULL;
-    if (op->lower)
-        out[0] = op->lower(lo, c);
-    else if (op->lower_many)
-        op->lower_many(lo, c, out);
-    else if (op->onnx)
-        out[0] = lower_plain(lo, c);
-    for (int i = 0; i < c->nouts && !lo->failed; i++)
-        bind_result(lo, c, c->outs[i], out[i]);
+    if (complex)
+        lower_complex(lo, c, complex, out);
+    else
+        lower_real(lo, c, out);
+    for (int i = 0; i < 2 * c->nouts && !lo->failed; i++)
+        bind_result(lo, c, c->outs[i % c->nouts], out[i], i >= c->nouts);
 }
 
 static bool was_lowered(const Lower *lo, const Arg *x)
@@ -326,19 +667,61 @@ static void lower_calls(Lower *lo, const Body *body)
     }
 }
 
+/* x as the body's types have it.  Where they know less than x does, it is a value of its own: what is
+ * found out about it must not reach x. */
+static Value *input_as(Lower *lo, const Type *t, Value *x)
+{
+    bool is_int = t->kind == TY_INT, made_here = !x->def && x->graph == lo->b->graph && !x->tensor;
+    if (is_int ? !made_here : t->kind == TY_TENSOR && !p2o_shape_same(x->shape, t->shape)) {
+        x = p2o_graph_node(lo->b->graph, ONNX_Identity, 1, &x, 0, NULL, 1, lo->b->loc)->out[0];
+        x->shape = t->shape;
+        x->ints = NULL;
+        x->nints = 0;
+    }
+    if (is_int)
+        carries_int(lo, x, t->value);
+    else
+        carries_dims(lo, x);
+    return x;
+}
+
+/* Python's numbers, wherever they pass a body's border. */
+static DType border_dtype(Type t)
+{
+    return t.kind == TY_FLOAT ? DT_F64 : t.dtype;
+}
+
 bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out)
 {
     Builder *outer = lo->b;
     size_t   errors = p2o_diags_errors(lo->diags);
     lo->b = b;
-    for (size_t i = 0; i < body->inputs.n; i++)
-        lo->values[body->inputs.at[i]->id] = in[i];
+    for (size_t i = 0; i < body->inputs.n; i++) {
+        const Var *v = body->inputs.at[i];
+        lo->values[v->id] = in[i] ? input_as(lo, &v->type, in[i]) : NULL;
+    }
     lower_calls(lo, body);
     bool ok = p2o_diags_errors(lo->diags) == errors;
-    for (size_t i = 0; ok && i < body->outputs.n; i++)
-        out[i] = p2o_arg_value(lo, &body->outputs.at[i], p2o_arg_type(&body->outputs.at[i]).dtype);
+    for (size_t i = 0; ok && i < body->outputs.n; i++) {
+        const Arg *x = &body->outputs.at[i];
+        out[i] = p2o_arg_value(lo, x, border_dtype(p2o_arg_type(x)));
+    }
     lo->b = outer;
+    lo->failed = !ok;
     return ok;
+}
+
+static Shape pair_shape_of(Lower *lo, Shape s)
+{
+    Dim *at = p2o_shape_copy(lo->arena, s, 1);
+    at[s.rank] = p2o_dim_int(lo->dims, 2);
+    return (Shape){ s.rank + 1, at };
+}
+
+static void note_pair(Lower *lo, const char *what, const char *name)
+{
+    p2o_diag(lo->diags, DIAG_NOTE, 0, "%s '%s' is complex: its last axis holds the real and the imaginary part",
+             what, name);
 }
 
 static void lower_inputs(Lower *lo, const LowerOptions *o)
@@ -353,8 +736,15 @@ static void lower_inputs(Lower *lo, const LowerOptions *o)
         }
         const char *name = k < o->ninput && o->input_names[k] ? o->input_names[k] : s->name;
         Type        t = s->var->type;
-        Value      *v = p2o_graph_input(lo->b->graph, unique_name(lo, name), t.dtype, t.shape);
+        Value      *v = p2o_graph_input(lo->b->graph, unique_name(lo, name), part_of(t.dtype),
+                                   is_complex(t.dtype) ? pair_shape_of(lo, t.shape) : t.shape);
         lo->values[s->var->id] = v;
+        if (is_complex(t.dtype)) {
+            Complex z = split_parts(lo, v);
+            lo->values[s->var->id] = z.re;
+            lo->imag[s->var->id] = z.im;
+            note_pair(lo, "input", name);
+        }
         if (t.kind == TY_INT)
             carries_int(lo, v, t.value);
         k++;
@@ -394,6 +784,12 @@ static void lower_outputs(Lower *lo, const char **names)
             p2o_diag(lo->diags, DIAG_UNSUPPORTED, 0, "output '%s' is neither a tensor nor a number", names[i]);
             continue;
         }
+        if (is_complex(p2o_arg_type(&s->value).dtype)) {
+            lo->part = 1;
+            v = join_parts(lo, (Complex){ v, p2o_arg_value(lo, &s->value, DT_F32) });
+            lo->part = 0;
+            note_pair(lo, "output", names[i]);
+        }
         if (!v->def || p2o_value_is_output(v))       /* inputs, weights and what is returned twice */
             v = p2o_graph_node(lo->b->graph, ONNX_Identity, 1, &v, 0, NULL, 1, 0)->out[0];
         v->name = names[i];
@@ -408,6 +804,7 @@ Graph *p2o_lower(Program *p, const LowerOptions *o)
     Map    weights = { .arena = a }, names = { .arena = a };
     Lower  lo = { .prog = p, .arena = a, .dims = p->dims, .diags = p->diags, .opset = o->opset,
                   .b = p2o_builder_new(g, NULL), .values = NEW_N(a, Value *, (size_t)p->nvar + 1),
+                  .imag = NEW_N(a, Value *, (size_t)p->nvar + 1),
                   .weights = &weights, .names = &names };
     size_t errors = p2o_diags_errors(p->diags);
 

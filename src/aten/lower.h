@@ -18,7 +18,12 @@ struct Lower {
     Diags      *diags;
     Builder    *b;              /* of the graph being filled */
     int         opset;
-    Value     **values;         /* by Var id */
+    Value     **values;         /* by Var id; of a complex tensor the real part */
+    Value     **imag;           /* by Var id: its imaginary part */
+    int         part;           /* which of the two arguments stand for, while parts are lowered */
+    const Arg  *right;          /* the one argument that stands for right_part instead, or NULL */
+    int         right_part;
+    bool        real_has_zero;  /* numbers and real tensors have an imaginary part of 0 */
     Map        *weights;        /* storage and geometry -> Value *: tied weights are one */
     Map        *names;          /* of values */
     bool        failed;         /* the call being lowered was refused */
@@ -33,7 +38,9 @@ typedef struct LowerOptions {
 /* Types are inferred.  NULL after diagnostics. */
 Graph *p2o_lower(Program *p, const LowerOptions *o);
 
-/* Lowers a body's calls into `b`'s graph, its inputs standing for `in`; outputs to out. */
+/* Lowers a body's calls into `b`'s graph, its inputs standing for `in` (NULL: a size, known by its Dim);
+ * outputs to `out`.  Sizes that only the body's types have are those of `in`: `b` must be new where they
+ * may stand for others than before.  false after diagnostics. */
 bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out);
 
 /* Nodes.  A NULL input is an absent optional one. */
@@ -47,6 +54,8 @@ bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, V
 
 Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...) PRINTF_LIKE(3, 4);   /* NULL */
 
+const char *unique_name(Lower *lo, const char *stem);           /* for a value: `stem`, or stem_1, ... */
+
 /* Arguments. */
 Value *p2o_arg_value(Lower *lo, const Arg *x, DType number);    /* NULL for None; numbers as that type */
 Value *tensor_arg(Lower *lo, const Call *c, const char *name);  /* as it is; NULL when None */
@@ -54,8 +63,20 @@ Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t);  /* cast;
 Value *tensor_item(Lower *lo, const Call *c, const char *name, int i);
 Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 0 */
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
+/* A number that ends up in an attribute; false after a refusal when it is known at run time only. */
+bool fixed_number(Lower *lo, const Call *c, const char *name, double *f);
+/* A complex tensor is a pair of real Values.  im is NULL for real tensors and numbers. */
+typedef struct Complex {
+    Value *re, *im;
+} Complex;
+Complex complex_arg(Lower *lo, const Call *c, const char *name);
+Complex complex_as(Lower *lo, const Call *c, const char *name, DType t);
+/* To and from one Value with a last axis of 2, as models have them at their ends. */
+Value  *join_parts(Lower *lo, Complex z);
+Complex split_parts(Lower *lo, Value *x);
 static inline Shape out_shape(const Call *c, int i) { return c->outs[i]->type.shape; }
-static inline DType out_dtype(const Call *c, int i) { return c->outs[i]->type.dtype; }
+/* Of its parts when it is complex. */
+static inline DType out_dtype(const Call *c, int i) { return part_of(c->outs[i]->type.dtype); }
 /* torch.result_type of all tensor arguments; as a float when the result is one. */
 DType compute_dtype(const Call *c);
 
@@ -63,6 +84,24 @@ DType compute_dtype(const Call *c);
 Value *ints_const(Lower *lo, const int64_t *v, size_t n);
 #define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
 Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
+
+/* Arithmetic in x's type; a number that changes nothing is left out. */
+Value *plus_num(Lower *lo, Value *x, double f);
+Value *times_num(Lower *lo, Value *x, double f);
+/* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
+#define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
+Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh);
+Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^2) */
+Value *atan2_of(Lower *lo, Value *y, Value *x);
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
+/* log(1 + x) and exp(x) - 1, accurate near 0; log(1 + exp(x)).  Half types lose digits on the way. */
+Value *log1p_of(Lower *lo, Value *x);
+Value *expm1_of(Lower *lo, Value *x);
+Value *softplus_of(Lower *lo, Value *x);
+/* What PyTorch computes the half types in. */
+static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
 
 /* Pieces of weights as one initializer, named after the first of them.  Nothing is copied: they are
  * joined as they are written. */
@@ -79,6 +118,7 @@ Value *cast(Lower *lo, Value *x, DType t);
 Value *transpose(Lower *lo, Value *x, const int64_t *perm);
 Value *swap_dims(Lower *lo, Value *x, int i, int j);
 Value *swap_last_two(Lower *lo, Value *x);
+Value *move_dim(Lower *lo, Value *x, int from, int to);         /* the others keep their order */
 Value *unsqueeze(Lower *lo, Value *x, int axis);
 Value *squeeze(Lower *lo, Value *x, int axis);
 Value *concat(Lower *lo, int axis, Value *const *v, int n);
@@ -90,15 +130,32 @@ Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double w
 /* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
 Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
+/* |x|^p; at 0 whether x is not 0.  sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and
+ * infinity (the extremes of |x|). */
+Value *abs_power(Lower *lo, Value *x, double p);
+Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p);
+Value *flat(Lower *lo, Value *x);                               /* rank 1 */
+/* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
+Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,
+                    const char *reduction);
+/* What two shapes broadcast to, as their types are settled. */
+Shape  joint_shape(Lower *lo, Shape a, Shape b);
+/* Of bools; nothing gives false and true. */
+Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
+Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 
 /* Sizes at run time (dims.c). */
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */
+Value *count_value(Lower *lo, Dim d, DType t);                  /* of that type, rank 0 */
 Value *range_of(Lower *lo, Dim n, int64_t step);                /* int64: 0, step ... n of them */
+static inline Value *iota(Lower *lo, Dim n) { return range_of(lo, n, 1); }
 Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1: all of it */
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
+Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
+bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */
 

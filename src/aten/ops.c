@@ -4,9 +4,10 @@
 
 /* Each table ends in a row without a schema. */
 #define TABLES(X) \
-    X(act) X(attn) X(cast) X(control) X(conv) X(create) X(fft) X(index) \
-    X(join) X(linalg) X(loss) X(math) X(norm) X(pad) X(pool) X(random) \
-    X(reduce) X(resize) X(rnn) X(sort) X(special) X(sym) X(view) X(vision)
+    X(act) X(attn) X(cast) X(control) X(conv) X(create) X(distance) X(fft) X(index) \
+    X(join) X(linalg) X(logic) X(loss) X(math) X(norm) X(pad) X(pool) \
+    X(random) X(reduce) X(resize) X(rnn) X(scan) X(scatter) X(sort) X(special) \
+    X(stride) X(sym) X(unary) X(view) X(vision)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)
@@ -72,4 +73,22 @@ const Schema *p2o_ops_schema(Ops *o, const AtenOp *op)
         assert(row->schema);                    /* test/text parses every row */
     }
     return row->schema;
+}
+
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc)
+{
+    const AtenOp *op = p2o_ops_find(o, str_of(target));
+    if (!op)
+        return NULL;
+    Call *c = NEW(p->arena, Call);
+    *c = (Call){ .target = target, .op = op, .schema = p2o_ops_schema(o, op), .nargs = nargs, .nouts = 1,
+                 .args = NEW_N(p->arena, Arg, (size_t)nargs), .outs = NEW(p->arena, Var *), .loc = loc };
+    memcpy(c->args, args, (size_t)nargs * sizeof *args);
+    if (!p2o_schema_bind(p, c, c->schema))
+        return NULL;
+    Str overload, name = p2o_str_cut(str_of(strrchr(target, ':') + 1), '.', &overload);
+    c->outs[0] = p2o_var_fresh(p, b, p2o_str_dup(p->arena, name));
+    c->outs[0]->def = c;
+    c->outs[0]->dense = true;
+    return c;
 }

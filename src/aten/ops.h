@@ -18,9 +18,32 @@ typedef struct AtenOp {
     OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
+    const char  *counts;     /* a Scalar or int argument that counts elements: a size like any SymInt */
+    bool         complex;    /* its functions know complex tensors; else see ComplexOp */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
 } AtenOp;
+
+/* How an operator that knows only real tensors does complex ones: a table of its own (ops_complex.c),
+ * since most do not care. */
+typedef enum ComplexUse {
+    COMPLEX_OWN,             /* by the functions given here */
+    COMPLEX_PARTS,           /* the real parts, then the imaginary ones, as if they were all there is */
+    COMPLEX_SUM,             /* the same; numbers and real tensors but bools are 0 in the second turn */
+    COMPLEX_PRODUCT,         /* linear in each of its first two operands */
+    COMPLEX_REAL,            /* as it is: the imaginary part of the result is 0 */
+} ComplexUse;
+
+typedef struct ComplexOp {
+    const char  *name;       /* "mul.Tensor" */
+    ComplexUse   use;
+    LowerManyFn *lower;      /* OWN: imaginary parts of the results come after all real ones */
+    ShapeRule   *shape;      /* NULL: the row's own rule is right */
+} ComplexOp;
+
+/* How c does its complex tensors; NULL when it has none, or when its row knows them. */
+const ComplexOp *p2o_complex_op(const Call *c);
+bool             p2o_knows_complex(const Call *c);              /* or has none to know */
 
 typedef struct Ops Ops;
 
@@ -30,5 +53,9 @@ const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Te
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
 /* Parsed on first use. */
 const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
+
+/* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is no such
+ * row (quietly) or the arguments do not fit (after a diagnostic). */
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc);
 
 #endif

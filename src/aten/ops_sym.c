@@ -1,6 +1,9 @@
-/* Sizes as values: sym_size and the arithmetic on them, and the checks that captures leave behind.
+/* Numbers of the program: sizes, the arithmetic on them and on what item() gives, and the checks that
+ * captures leave behind.
  *
- * Nothing is emitted here.  A size is a Dim; nodes for it come into being where it is used. */
+ * An int is a Dim wherever Dims can say it; nodes for it come into being where it is used.  What they
+ * cannot say, and every float and bool, is a scalar of the graph: floats are computed in float64, as
+ * Python does.  What nothing but an assertion uses is dropped with it. */
 #include "aten/lower.h"
 
 static void shape_sym_size(Infer *in, const Call *c)
@@ -16,75 +19,298 @@ static void shape_sym_numel(Infer *in, const Call *c)
     set_int(in, c, 0, shape_nelem(in->dims, shape_arg(c, "self")));
 }
 
+static Type number_type(const Call *c, int i) { return p2o_arg_type(&c->args[i]); }
+static bool are_ints(const Call *c) { return number_type(c, 0).kind == TY_INT && number_type(c, 1).kind == TY_INT; }
+
+static bool has_float(const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++)
+        if (number_type(c, i).kind == TY_FLOAT)
+            return true;
+    return false;
+}
+
 typedef Dim DimBinaryFn(Dims *t, Dim a, Dim b);
 
-/* a op b on ints; floats are not sizes. */
-static void int_binary(Infer *in, const Call *c, DimBinaryFn *op)
+/* A bool counts as an int. */
+static void number_binary(Infer *in, const Call *c, DimBinaryFn *op)
 {
-    Type a = type_arg(c, "a"), b = type_arg(c, "b");
-    if (a.kind != TY_INT || b.kind != TY_INT) {
-        rule_unsupported(in, "arithmetic on numbers that are not sizes");
-        return;
-    }
-    Dim d = op(in->dims, a.value, b.value);
+    if (has_float(c))
+        set_float(in, c, 0);
+    else
+        set_int(in, c, 0, are_ints(c) ? op(in->dims, number_type(c, 0).value, number_type(c, 1).value) : NULL);
+}
+
+static void shape_number_add(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_add); }
+static void shape_number_sub(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_sub); }
+static void shape_number_mul(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_mul); }
+static void shape_number_floordiv(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_floordiv); }
+static void shape_number_mod(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_mod); }
+static void shape_number_min(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_min); }
+static void shape_number_max(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_max); }
+
+/* Python's power of ints is a float when the exponent is negative. */
+static void shape_number_pow(Infer *in, const Call *c)
+{
+    int64_t e = 0;
+    bool    fixed = are_ints(c) && p2o_dim_is_int(number_type(c, 1).value, &e);
+    if (has_float(c) || e < 0)
+        set_float(in, c, 0);
+    else
+        set_int(in, c, 0, fixed ? p2o_dim_pow(in->dims, number_type(c, 0).value, e) : NULL);
+}
+
+static Dim shift_left(Dims *t, Dim a, Dim b)
+{
+    int64_t n;
+    return p2o_dim_is_int(b, &n) && n >= 0 && n < 62 ? p2o_dim_mul(t, a, p2o_dim_int(t, 1ll << n)) : NULL;
+}
+
+static Dim shift_right(Dims *t, Dim a, Dim b)
+{
+    int64_t n;
+    return p2o_dim_is_int(b, &n) && n >= 0 && n < 62 ? p2o_dim_floordiv(t, a, p2o_dim_int(t, 1ll << n)) : NULL;
+}
+
+static void shape_number_shift(Infer *in, const Call *c)
+{
+    DimBinaryFn *shift = p2o_str_ends(str_of(c->target), "lshift") ? shift_left : shift_right;
+    Dim          d = are_ints(c) ? shift(in->dims, number_type(c, 0).value, number_type(c, 1).value) : NULL;
     if (d)
         set_int(in, c, 0, d);
     else
-        rule_unsupported(in, "%s and %s give no size", p2o_dim_text(in->dims, a.value),
-                         p2o_dim_text(in->dims, b.value));
+        rule_unsupported(in, "a shift by a number that is not constant");
 }
 
-static void shape_int_add(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_add); }
-static void shape_int_sub(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_sub); }
-static void shape_int_mul(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_mul); }
-static void shape_int_floordiv(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_floordiv); }
-static void shape_int_mod(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_mod); }
-static void shape_int_min(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_min); }
-static void shape_int_max(Infer *in, const Call *c) { int_binary(in, c, p2o_dim_max); }
+static void shape_float_number(Infer *in, const Call *c) { set_float(in, c, 0); }
+static void shape_bool_number(Infer *in, const Call *c) { set_bool(in, c, 0); }
 
-static void shape_int_neg(Infer *in, const Call *c)
+static void shape_number_neg(Infer *in, const Call *c)
 {
-    Type a = type_arg(c, "a");
-    if (a.kind == TY_INT)
-        set_int(in, c, 0, p2o_dim_neg(in->dims, a.value));
+    Type a = number_type(c, 0);
+    if (a.kind == TY_FLOAT)
+        set_float(in, c, 0);
     else
-        rule_unsupported(in, "arithmetic on numbers that are not sizes");
+        set_int(in, c, 0, a.kind == TY_INT ? p2o_dim_neg(in->dims, a.value) : NULL);
 }
 
-static void shape_int_pow(Infer *in, const Call *c)
+static void shape_number_pos(Infer *in, const Call *c)
 {
-    Type    a = type_arg(c, "a"), b = type_arg(c, "b");
-    int64_t e;
-    if (a.kind != TY_INT || b.kind != TY_INT || !p2o_dim_is_int(b.value, &e) || e < 0)
-        rule_unsupported(in, "a power that is no size");
+    Type a = number_type(c, 0);
+    if (a.kind == TY_FLOAT)
+        set_float(in, c, 0);
     else
-        set_int(in, c, 0, p2o_dim_pow(in->dims, a.value, e));
+        set_int(in, c, 0, a.value);
 }
 
-/* A comparison of sizes is only ever asserted: its truth is the capture's promise. */
-static void shape_int_compare(Infer *in, const Call *c) { set_bool(in, c, 0); }
+/* Rounding a float gives an int that is known at run time; what the file says of it may be a Dim. */
+static void shape_to_int(Infer *in, const Call *c)
+{
+    Type a = number_type(c, 0);
+    set_int(in, c, 0, a.kind == TY_INT ? a.value : NULL);
+}
 
-#define ROW_INT(name, rule) { "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule }
+static void shape_logic(Infer *in, const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++)
+        if (number_type(c, i).kind != TY_BOOL) {
+            rule_unsupported(in, "bits of numbers");
+            return;
+        }
+    set_bool(in, c, 0);
+}
+
+static void shape_ite(Infer *in, const Call *c)
+{
+    Type t = type_arg(c, "t"), f = type_arg(c, "f");
+    if (t.kind == TY_FLOAT || f.kind == TY_FLOAT)
+        set_float(in, c, 0);
+    else if (t.kind == TY_BOOL && f.kind == TY_BOOL)
+        set_bool(in, c, 0);
+    else
+        set_int(in, c, 0, t.kind == TY_INT && t.value == f.value ? t.value : NULL);
+}
+
+/* A size that Dims can say needs no nodes here. */
+static bool is_said_by_dims(const Call *c)
+{
+    const Type *t = &c->outs[0]->type;
+    return t->kind == TY_INT && !p2o_dim_is_sym(t->value);
+}
+
+/* The type in which a call on numbers is computed. */
+static DType number_dtype(const Call *c)
+{
+    return has_float(c) || c->outs[0]->type.kind == TY_FLOAT ? DT_F64 : DT_I64;
+}
+
+static Value *operand(Lower *lo, const Call *c, int i, DType t) { return p2o_arg_value(lo, &c->args[i], t); }
+
+static Value *binary_node(Lower *lo, const Call *c, OnnxOp op)
+{
+    if (is_said_by_dims(c))
+        return NULL;
+    DType t = number_dtype(c);
+    return emit(lo, op, operand(lo, c, 0, t), operand(lo, c, 1, t));
+}
+
+static Value *lower_number_add(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Add); }
+static Value *lower_number_sub(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Sub); }
+static Value *lower_number_mul(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Mul); }
+static Value *lower_number_pow(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Pow); }
+static Value *lower_number_min(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Min); }
+static Value *lower_number_max(Lower *lo, const Call *c) { return binary_node(lo, c, ONNX_Max); }
+
+static Value *lower_truediv(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_Div, operand(lo, c, 0, DT_F64), operand(lo, c, 1, DT_F64));
+}
+
+/* Python's remainder has the sign of y; ONNX's of floats that of x: taken twice, it is y's. */
+static Value *remainder_of(Lower *lo, Value *x, Value *y)
+{
+    if (x->dtype == DT_I64)
+        return emit(lo, ONNX_Mod, x, y);
+    Value *r = emit_with(lo, ONNX_Mod, ATTRS(attr_int("fmod", 1)), x, y);
+    return emit_with(lo, ONNX_Mod, ATTRS(attr_int("fmod", 1)), emit(lo, ONNX_Add, r, y), y);
+}
+
+static Value *lower_number_mod(Lower *lo, const Call *c)
+{
+    if (is_said_by_dims(c))
+        return NULL;
+    DType t = number_dtype(c);
+    return remainder_of(lo, operand(lo, c, 0, t), operand(lo, c, 1, t));
+}
+
+static Value *lower_number_floordiv(Lower *lo, const Call *c)
+{
+    if (is_said_by_dims(c))
+        return NULL;
+    DType  t = number_dtype(c);
+    Value *x = operand(lo, c, 0, t), *y = operand(lo, c, 1, t);
+    if (t == DT_F64)
+        return emit(lo, ONNX_Floor, emit(lo, ONNX_Div, x, y));
+    return emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, remainder_of(lo, x, y)), y);
+}
+
+static Value *unary_node(Lower *lo, const Call *c, OnnxOp op)
+{
+    if (is_said_by_dims(c))
+        return NULL;
+    return emit(lo, op, operand(lo, c, 0, number_dtype(c)));
+}
+
+static Value *lower_number_neg(Lower *lo, const Call *c) { return unary_node(lo, c, ONNX_Neg); }
+static Value *lower_sym_sqrt(Lower *lo, const Call *c) { return unary_node(lo, c, ONNX_Sqrt); }
+static Value *lower_sym_float(Lower *lo, const Call *c) { return operand(lo, c, 0, DT_F64); }
+
+static Value *lower_number_pos(Lower *lo, const Call *c)
+{
+    return is_said_by_dims(c) ? NULL : operand(lo, c, 0, number_dtype(c));
+}
+
+static Value *rounded(Lower *lo, const Call *c, OnnxOp op)
+{
+    if (is_said_by_dims(c))
+        return NULL;
+    Value *x = operand(lo, c, 0, has_float(c) ? DT_F64 : DT_I64);
+    return cast(lo, has_float(c) && op ? emit(lo, op, x) : x, DT_I64);
+}
+
+/* Cast cuts toward zero. */
+static Value *lower_sym_int(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_NONE); }
+static Value *lower_math_floor(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_Floor); }
+static Value *lower_math_ceil(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_Ceil); }
+
+typedef Answer DimAskFn(Dims *t, Dim a, Dim b);
+
+/* What holds or fails for all sizes is a constant. */
+static bool is_settled(Lower *lo, const Call *c, DimAskFn *ask, int left, bool *holds)
+{
+    if (!are_ints(c))
+        return false;
+    Answer a = ask(lo->dims, number_type(c, left).value, number_type(c, 1 - left).value);
+    *holds = a == YES;
+    return a != CANNOT_TELL;
+}
+
+static Value *compared(Lower *lo, const Call *c, OnnxOp op, DimAskFn *ask, int left)
+{
+    bool  holds;
+    DType t = has_float(c) ? DT_F64 : DT_I64;
+    if (is_settled(lo, c, ask, left, &holds))
+        return num(lo, DT_BOOL, holds);
+    return emit(lo, op, operand(lo, c, 0, t), operand(lo, c, 1, t));
+}
+
+static Value *lower_number_eq(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Equal, p2o_dim_eq, 0); }
+static Value *lower_number_ne(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, lower_number_eq(lo, c)); }
+static Value *lower_number_lt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Less, p2o_dim_lt, 0); }
+static Value *lower_number_le(Lower *lo, const Call *c) { return compared(lo, c, ONNX_LessOrEqual, p2o_dim_le, 0); }
+static Value *lower_number_gt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Greater, p2o_dim_lt, 1); }
+static Value *lower_number_ge(Lower *lo, const Call *c) { return compared(lo, c, ONNX_GreaterOrEqual, p2o_dim_le, 1); }
+
+static Value *lower_number_and(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_And, operand(lo, c, 0, DT_BOOL), operand(lo, c, 1, DT_BOOL));
+}
+
+static Value *lower_number_or(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_Or, operand(lo, c, 0, DT_BOOL), operand(lo, c, 1, DT_BOOL));
+}
+
+static Value *lower_sym_not(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, operand(lo, c, 0, DT_BOOL)); }
+
+static Value *lower_ite(Lower *lo, const Call *c)
+{
+    TypeKind k = c->outs[0]->type.kind;
+    DType    t = k == TY_FLOAT ? DT_F64 : k == TY_BOOL ? DT_BOOL : DT_I64;
+    if (is_said_by_dims(c))
+        return NULL;
+    return choose(lo, number_arg(lo, c, "b", DT_BOOL), number_arg(lo, c, "t", t), number_arg(lo, c, "f", t));
+}
+
+#define ROW_NUMBER(name, rule, fn) { "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule, .lower = fn }
 
 const AtenOp p2o_ops_sym[] = {
     { "sym_size.int(Tensor self, int dim) -> SymInt", shape_sym_size },
     { "sym_numel(Tensor self) -> SymInt", shape_sym_numel },
-    ROW_INT("add", shape_int_add),
-    ROW_INT("sub", shape_int_sub),
-    ROW_INT("mul", shape_int_mul),
-    ROW_INT("floordiv", shape_int_floordiv),
-    ROW_INT("mod", shape_int_mod),
-    ROW_INT("pow", shape_int_pow),
-    ROW_INT("eq", shape_int_compare),
-    ROW_INT("ne", shape_int_compare),
-    ROW_INT("lt", shape_int_compare),
-    ROW_INT("le", shape_int_compare),
-    ROW_INT("gt", shape_int_compare),
-    ROW_INT("ge", shape_int_compare),
-    { "_operator::neg(Scalar a) -> Scalar", shape_int_neg },
-    { "torch::sym_min(Scalar a, Scalar b) -> Scalar", shape_int_min },
-    { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_int_max },
+    ROW_NUMBER("add", shape_number_add, lower_number_add),
+    ROW_NUMBER("sub", shape_number_sub, lower_number_sub),
+    ROW_NUMBER("mul", shape_number_mul, lower_number_mul),
+    ROW_NUMBER("floordiv", shape_number_floordiv, lower_number_floordiv),
+    ROW_NUMBER("mod", shape_number_mod, lower_number_mod),
+    ROW_NUMBER("pow", shape_number_pow, lower_number_pow),
+    ROW_NUMBER("truediv", shape_float_number, lower_truediv),
+    ROW_NUMBER("eq", shape_bool_number, lower_number_eq),
+    ROW_NUMBER("ne", shape_bool_number, lower_number_ne),
+    ROW_NUMBER("lt", shape_bool_number, lower_number_lt),
+    ROW_NUMBER("le", shape_bool_number, lower_number_le),
+    ROW_NUMBER("gt", shape_bool_number, lower_number_gt),
+    ROW_NUMBER("ge", shape_bool_number, lower_number_ge),
+    { "_operator::and_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_and,
+      .limits = "bools only" },
+    { "_operator::or_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_or,
+      .limits = "bools only" },
+    { "_operator::lshift(Scalar a, Scalar b) -> Scalar", shape_number_shift, .limits = "constant shifts only" },
+    { "_operator::rshift(Scalar a, Scalar b) -> Scalar", shape_number_shift, .limits = "constant shifts only" },
+    { "_operator::neg(Scalar a) -> Scalar", shape_number_neg, .lower = lower_number_neg },
+    { "_operator::pos(Scalar a) -> Scalar", shape_number_pos, .lower = lower_number_pos },
+    { "math::trunc(Scalar x) -> Scalar", shape_to_int, .lower = lower_sym_int },
+    { "math::floor(Scalar x) -> Scalar", shape_to_int, .lower = lower_math_floor },
+    { "math::ceil(Scalar x) -> Scalar", shape_to_int, .lower = lower_math_ceil },
+    { "torch::sym_int(Scalar a) -> Scalar", shape_to_int, .lower = lower_sym_int },
+    { "torch::sym_float(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_float },
+    { "torch::_sym_sqrt(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_sqrt },
+    { "torch::sym_min(Scalar a, Scalar b) -> Scalar", shape_number_min, .lower = lower_number_min },
+    { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_number_max, .lower = lower_number_max },
+    { "torch::sym_not(Scalar a) -> Scalar", shape_logic, .lower = lower_sym_not },
+    { "torch::sym_ite(Scalar b, Scalar t, Scalar f) -> Scalar", shape_ite, .lower = lower_ite },
     { "_assert_scalar(Scalar self, str assert_msg) -> ()", p2o_rule_none },
+    { "_assert_async(Tensor self) -> ()", p2o_rule_none },
+    { "_assert_async.msg(Tensor self, str assert_msg) -> ()", p2o_rule_none },
     { "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",
       p2o_rule_none },
     { "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none },

@@ -1,40 +1,15 @@
-/* Operators that move elements without changing them: reshapes, permutations, slices, joins. */
+/* Views that one Reshape, Transpose, Expand, Slice or Gather says.
+ *
+ * The `_copy` variants and those PyTorch lets copy mean the same: what is shared with whom is settled
+ * before, in functional.c. */
 #include "aten/lower.h"
 
-/* The target may hold one -1, found by exact division; the number of elements must agree. */
 static void reshape_to(Infer *in, const Call *c, const char *name)
 {
     Type  x = type_arg(c, "self");
-    Shape to = shape_list(in, c, name);
-    Dim  *at = p2o_shape_copy(in->arena, to, 0);
-    Dim   total = shape_nelem(in->dims, x.shape), known = int_dim(in, 1);
-    int   hole = -1;
-
-    for (int i = 0; i < to.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v < 0) {
-            if (v != -1 || hole >= 0) {
-                rule_fail(in, "size %lld at %d", (long long)v, i);
-                return;
-            }
-            hole = i;
-        } else {
-            known = p2o_dim_mul(in->dims, known, at[i]);
-        }
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, total, known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, total, known);
-        if (!at[hole]) {
-            rule_fail(in, "cannot find the size at %d: %s elements into [%s]", hole,
-                      p2o_dim_text(in->dims, total), p2o_shape_text(in->dims, to));
-            return;
-        }
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (must_equal(in, c, total, known, "number of elements"))
-        set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_list(in, c, name), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_view(Infer *in, const Call *c) { reshape_to(in, c, "size"); }
@@ -49,10 +24,10 @@ static Value *lower_same(Lower *lo, const Call *c) { return tensor_arg(lo, c, "s
 
 static void shape_reshape_as(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "self"), like = type_arg(c, "other");
-    if (must_equal(in, c, shape_nelem(in->dims, x.shape), shape_nelem(in->dims, like.shape),
-                   "number of elements"))
-        set_out(in, c, 0, x.dtype, like.shape);
+    Type  x = type_arg(c, "self");
+    Shape to;
+    if (reshaped(in, c, x.shape, shape_arg(c, "other"), &to))
+        set_out(in, c, 0, x.dtype, to);
 }
 
 static void shape_flatten(Infer *in, const Call *c)
@@ -75,153 +50,253 @@ static void shape_flatten(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, concat_shapes(in, head, slice_shape(x.shape, to + 1, x.shape.rank)));
 }
 
+static void shape_ravel(Infer *in, const Call *c)
+{
+    Type x = type_arg(c, "self");
+    set_out(in, c, 0, x.dtype, (Shape){ 1, (Dim[]){ shape_nelem(in->dims, x.shape) } });
+}
+
 static void shape_unflatten(Infer *in, const Call *c)
 {
     Type  x = type_arg(c, "self");
-    Shape sizes = shape_list(in, c, "sizes");
-    Dim  *at = p2o_shape_copy(in->arena, sizes, 0), known = int_dim(in, 1);
-    int   dim, hole = -1;
-    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
+    Shape sizes;
+    int   dim;
+    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
+        !reshaped(in, c, slice_shape(x.shape, dim, dim + 1), shape_list(in, c, "sizes"), &sizes))
         return;
-    for (int i = 0; i < sizes.rank; i++) {
-        int64_t v;
-        if (p2o_dim_is_int(at[i], &v) && v == -1 && hole < 0)
-            hole = i;
-        else
-            known = p2o_dim_mul(in->dims, known, at[i]);
-    }
-    if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, x.shape.at[dim], known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, x.shape.at[dim], known);
-        known = p2o_dim_mul(in->dims, known, at[hole]);
-    }
-    if (!must_equal(in, c, x.shape.at[dim], known, "sizes to unflatten into"))
-        return;
-    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), (Shape){ sizes.rank, at });
+    Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), sizes);
     set_out(in, c, 0, x.dtype, concat_shapes(in, head, slice_shape(x.shape, dim + 1, x.shape.rank)));
 }
 
-static void shape_transpose(Infer *in, const Call *c)
+typedef bool PermFn(const Call *c, int rank, int64_t *perm);
+
+static void reversed_dims(int n, int64_t *perm)
 {
-    Type x = type_arg(c, "self");
-    int  i, j;
-    if (!must_wrap_reduce(in, int_arg(c, "dim0"), x.shape.rank, &i) ||
-        !must_wrap_reduce(in, int_arg(c, "dim1"), x.shape.rank, &j))
-        return;
-    if (x.shape.rank)
-        x.shape = with_dim(in, with_dim(in, x.shape, i, x.shape.at[j]), j, x.shape.at[i]);
-    set_out(in, c, 0, x.dtype, x.shape);
+    for (int i = 0; i < n; i++)
+        perm[i] = n - 1 - i;
 }
 
-static Value *lower_transpose(Lower *lo, const Call *c)
+static bool swapped_dims(int64_t dim0, int64_t dim1, int rank_, int64_t *perm)
 {
-    Value *x = tensor_arg(lo, c, "self");
-    int    i, j;
-    if (rank(x) == 0)
-        return x;
-    p2o_wrap_dim(int_arg(c, "dim0"), rank(x), true, &i);
-    p2o_wrap_dim(int_arg(c, "dim1"), rank(x), true, &j);
-    return i == j ? x : swap_dims(lo, x, i, j);
+    int i, j;
+    if (!p2o_wrap_dim(dim0, rank_, true, &i) || !p2o_wrap_dim(dim1, rank_, true, &j))
+        return false;
+    for (int k = 0; k < rank_; k++)
+        perm[k] = k == i ? j : k == j ? i : k;
+    return true;
 }
 
-static void shape_t(Infer *in, const Call *c)
-{
-    Type x = type_arg(c, "self");
-    if (x.shape.rank > 2) {
-        rule_fail(in, "rank %d against at most 2", x.shape.rank);
-        return;
-    }
-    if (x.shape.rank == 2)
-        x.shape = with_dim(in, with_dim(in, x.shape, 0, x.shape.at[1]), 1, x.shape.at[0]);
-    set_out(in, c, 0, x.dtype, x.shape);
-}
-
-static Value *lower_t(Lower *lo, const Call *c)
-{
-    Value *x = tensor_arg(lo, c, "self");
-    return rank(x) == 2 ? swap_last_two(lo, x) : x;
-}
-
-static bool permutation(Infer *in, const Call *c, int rank_, int *perm)
+static bool perm_permute(const Call *c, int rank_, int64_t *perm)
 {
     bool seen[MAX_RANK] = { 0 };
-    if (list_len(c, "dims") != rank_) {
-        rule_fail(in, "%d dims for rank %d", list_len(c, "dims"), rank_);
-        return false;
-    }
     for (int i = 0; i < rank_; i++) {
-        if (!must_wrap(in, int_item(c, "dims", i), rank_, &perm[i]))
+        int k;
+        if (list_len(c, "dims") != rank_ || !p2o_wrap_dim(int_item(c, "dims", i), rank_, false, &k) || seen[k])
             return false;
-        if (seen[perm[i]]) {
-            rule_fail(in, "dim %d comes twice", perm[i]);
+        seen[k] = true;
+        perm[i] = k;
+    }
+    return list_len(c, "dims") == rank_;
+}
+
+static bool perm_transpose(const Call *c, int rank_, int64_t *perm)
+{
+    return swapped_dims(int_arg(c, "dim0"), int_arg(c, "dim1"), rank_, perm);
+}
+
+static bool perm_swapaxes(const Call *c, int rank_, int64_t *perm)
+{
+    return swapped_dims(int_arg(c, "axis0"), int_arg(c, "axis1"), rank_, perm);
+}
+
+static bool perm_t(const Call *c, int rank_, int64_t *perm)
+{
+    (void)c;
+    reversed_dims(rank_, perm);
+    return rank_ <= 2;
+}
+
+static bool perm_numpy_t(const Call *c, int rank_, int64_t *perm)
+{
+    (void)c;
+    reversed_dims(rank_, perm);
+    return true;
+}
+
+static bool perm_mt(const Call *c, int rank_, int64_t *perm)
+{
+    (void)c;
+    return rank_ >= 2 && swapped_dims(-2, -1, rank_, perm);
+}
+
+/* source[i] goes to destination[i]; the others fill what is left, in order. */
+static bool moved_dims(int n, const int64_t *source, const int64_t *destination, int rank_, int64_t *perm)
+{
+    bool taken[MAX_RANK] = { 0 };
+    for (int i = 0; i < rank_; i++)
+        perm[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int from, to;
+        if (!p2o_wrap_dim(source[i], rank_, true, &from) || !p2o_wrap_dim(destination[i], rank_, true, &to))
             return false;
-        }
-        seen[perm[i]] = true;
+        if (rank_ == 0)
+            continue;
+        if (taken[from] || perm[to] >= 0)
+            return false;
+        taken[from] = true;
+        perm[to] = from;
+    }
+    for (int i = 0, k = 0; i < rank_; i++) {
+        while (k < rank_ && taken[k])
+            k++;
+        if (perm[i] < 0)
+            perm[i] = k++;
     }
     return true;
 }
 
-static void shape_permute(Infer *in, const Call *c)
+static bool perm_movedim(const Call *c, int rank_, int64_t *perm)
 {
-    Type x = type_arg(c, "self");
-    int  perm[MAX_RANK];
-    if (!permutation(in, c, x.shape.rank, perm))
+    return moved_dims(1, (int64_t[]){ int_arg(c, "source") }, (int64_t[]){ int_arg(c, "destination") },
+                      rank_, perm);
+}
+
+static bool perm_movedim_list(const Call *c, int rank_, int64_t *perm)
+{
+    int64_t source[MAX_RANK], destination[MAX_RANK];
+    int     n = list_len(c, "source");
+    if (n != list_len(c, "destination") || n > MAX_RANK)
+        return false;
+    for (int i = 0; i < n; i++) {
+        source[i] = int_item(c, "source", i);
+        destination[i] = int_item(c, "destination", i);
+    }
+    return moved_dims(n, source, destination, rank_, perm);
+}
+
+static void permuted_shape(Infer *in, const Call *c, PermFn *fn)
+{
+    Type    x = type_arg(c, "self");
+    int64_t perm[MAX_RANK];
+    if (!fn(c, x.shape.rank, perm)) {
+        rule_fail(in, "dims that are out of range, come twice or do not fit rank %d", x.shape.rank);
         return;
+    }
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     for (int i = 0; i < x.shape.rank; i++)
         at[i] = x.shape.at[perm[i]];
     set_out(in, c, 0, x.dtype, (Shape){ x.shape.rank, at });
 }
 
-static Value *lower_permute(Lower *lo, const Call *c)
+static Value *permuted(Lower *lo, const Call *c, PermFn *fn)
 {
     Value  *x = tensor_arg(lo, c, "self");
     int64_t perm[MAX_RANK];
-    for (int i = 0; i < rank(x); i++) {
-        int k = 0;
-        p2o_wrap_dim(int_item(c, "dims", i), rank(x), false, &k);
-        perm[i] = k;
-    }
+    fn(c, rank(x), perm);
     return transpose(lo, x, perm);
 }
 
-/* -1 keeps a size; a size of 1 grows; new dims come in front. */
-static void shape_expand(Infer *in, const Call *c)
+#define PERMUTES(name) \
+    static void   shape_##name(Infer *in, const Call *c) { permuted_shape(in, c, perm_##name); } \
+    static Value *lower_##name(Lower *lo, const Call *c) { return permuted(lo, c, perm_##name); }
+
+PERMUTES(permute)
+PERMUTES(transpose)
+PERMUTES(swapaxes)
+PERMUTES(t)
+PERMUTES(numpy_t)
+PERMUTES(mt)
+PERMUTES(movedim)
+PERMUTES(movedim_list)
+
+/* The conjugate transpose of real numbers. */
+static void shape_adjoint(Infer *in, const Call *c)
 {
-    Type  x = type_arg(c, "self");
-    Shape to = shape_list(in, c, "size");
-    Dim  *at = p2o_shape_copy(in->arena, to, 0);
-    int   lead = to.rank - x.shape.rank;
+    if (is_complex(type_arg(c, "self").dtype))
+        rule_unsupported(in, "complex numbers");
+    else
+        shape_mt(in, c);
+}
+
+/* -1 keeps a size; a size of 1 grows; new dims come in front. */
+static void expand_to(Infer *in, const Call *c, Shape to)
+{
+    Type x = type_arg(c, "self");
+    Dim *at = p2o_shape_copy(in->arena, to, 0);
+    int  lead = to.rank - x.shape.rank;
     if (lead < 0) {
         rule_fail(in, "%d sizes for rank %d", to.rank, x.shape.rank);
         return;
     }
     for (int i = 0; i < to.rank; i++) {
-        int64_t v;
-        Dim     have = i < lead ? NULL : x.shape.at[i - lead];
-        bool    keep = p2o_dim_is_int(at[i], &v) && v == -1;
+        Dim  have = i < lead ? NULL : x.shape.at[i - lead];
+        bool keep = dim_is(at[i], -1);
         if (keep && !have) {
             rule_fail(in, "-1 for a new dim %d", i);
             return;
         }
         if (keep)
             at[i] = have;
-        else if (have && !dim_is(have, 1) &&
-                 !must_equal(in, c, have, at[i], "size to expand"))
+        else if (have && !dim_is(have, 1) && !must_equal(in, c, have, at[i], "size to expand"))
             return;
     }
     set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
 }
+
+static void shape_expand(Infer *in, const Call *c) { expand_to(in, c, shape_list(in, c, "size")); }
+static void shape_expand_as(Infer *in, const Call *c) { expand_to(in, c, shape_arg(c, "other")); }
 
 static Value *lower_expand(Lower *lo, const Call *c)
 {
     return expand(lo, tensor_arg(lo, c, "self"), out_shape(c, 0));
 }
 
-static void shape_expand_as(Infer *in, const Call *c)
+static void shape_broadcast_tensors(Infer *in, const Call *c)
 {
-    set_out(in, c, 0, type_arg(c, "self").dtype, shape_arg(c, "other"));
+    int   n = list_len(c, "tensors");
+    Shape s = { 0 };
+    for (int i = 0; i < n; i++)
+        s = broadcast(in, c, s, type_item(c, "tensors", i).shape);
+    for (int i = 0; i < n && i < nouts(c); i++)
+        set_out(in, c, i, type_item(c, "tensors", i).dtype, s);
+}
+
+static void lower_broadcast_tensors(Lower *lo, const Call *c, Value **out)
+{
+    for (int i = 0; i < nouts(c); i++)
+        if (c->outs[i])
+            out[i] = expand(lo, tensor_item(lo, c, "tensors", i), out_shape(c, i));
+}
+
+/* [] -> [1], [1, 1], [1, 1, 1];  [n] -> [1, n], [1, n, 1];  [h, w] -> [h, w, 1] */
+static Shape at_least(Infer *in, Shape s, int n)
+{
+    if (s.rank == 0 && n > 0)
+        s = insert_dim(in, s, 0, int_dim(in, 1));
+    if (s.rank == 1 && n > 1)
+        s = insert_dim(in, s, 0, int_dim(in, 1));
+    return s.rank == 2 && n > 2 ? insert_dim(in, s, 2, int_dim(in, 1)) : s;
+}
+
+static void atleast_rank(Infer *in, const Call *c, int n)
+{
+    if (c->args[0].kind != ARG_LIST)
+        set_out(in, c, 0, type_arg(c, "self").dtype, at_least(in, shape_arg(c, "self"), n));
+    for (int i = 0; c->args[0].kind == ARG_LIST && i < nouts(c) && i < list_len(c, "tensors"); i++) {
+        Type x = type_item(c, "tensors", i);
+        set_out(in, c, i, x.dtype, at_least(in, x.shape, n));
+    }
+}
+
+static void shape_atleast_1d(Infer *in, const Call *c) { atleast_rank(in, c, 1); }
+static void shape_atleast_2d(Infer *in, const Call *c) { atleast_rank(in, c, 2); }
+static void shape_atleast_3d(Infer *in, const Call *c) { atleast_rank(in, c, 3); }
+
+static void lower_views(Lower *lo, const Call *c, Value **out)
+{
+    for (int i = 0; i < nouts(c); i++)
+        if (c->outs[i])
+            out[i] = reshape(lo, tensor_item(lo, c, "tensors", i), out_shape(c, i));
 }
 
 static void shape_unsqueeze(Infer *in, const Call *c)
@@ -232,67 +307,58 @@ static void shape_unsqueeze(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, insert_dim(in, x.shape, dim, int_dim(in, 1)));
 }
 
-static Shape without_units(Infer *in, Shape s, const bool *which)
+static Value *lower_unsqueeze(Lower *lo, const Call *c)
 {
-    Dim *at = p2o_shape_copy(in->arena, s, 0);
-    int  n = 0;
+    Value *x = tensor_arg(lo, c, "self");
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x) + 1, false, &dim);
+    return unsqueeze(lo, x, dim);
+}
+
+/* Dims of 1 among those that are named, or among all.  false: one is out of range. */
+static bool squeezed_dims(const Call *c, Shape s, bool *goes)
+{
+    int  arg = p2o_schema_find(c->schema, "dim");
+    bool list = arg >= 0 && c->args[arg].kind == ARG_LIST;
     for (int i = 0; i < s.rank; i++)
-        if (!which[i] || !dim_is(s.at[i], 1))
-            at[n++] = s.at[i];
-    return (Shape){ n, at };
+        goes[i] = arg < 0 && dim_is(s.at[i], 1);
+    for (int i = 0, dim; arg >= 0 && i < (list ? list_len(c, "dim") : 1); i++) {
+        if (!p2o_wrap_dim(list ? int_item(c, "dim", i) : int_arg(c, "dim"), s.rank, true, &dim))
+            return false;
+        if (s.rank)
+            goes[dim] = dim_is(s.at[dim], 1);
+    }
+    return true;
 }
 
 /* A size that may or may not be 1 would make the rank depend on the data: the capture knew better. */
 static void shape_squeeze(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    bool which[MAX_RANK] = { 0 };
-    int  arg = p2o_schema_find(c->schema, "dim");
-    if (arg < 0) {
-        memset(which, 1, sizeof which);
-    } else if (c->args[arg].kind == ARG_LIST) {
-        for (int i = 0, dim; i < list_len(c, "dim"); i++) {
-            if (!must_wrap_reduce(in, int_item(c, "dim", i), x.shape.rank, &dim))
-                return;
-            which[dim] = true;
-        }
-    } else {
-        int dim;
-        if (!must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
-            return;
-        which[dim] = true;
+    bool goes[MAX_RANK];
+    Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
+    int  n = 0;
+    if (!squeezed_dims(c, x.shape, goes)) {
+        rule_fail(in, "a dim is out of range for rank %d", x.shape.rank);
+        return;
     }
-    set_out(in, c, 0, x.dtype, without_units(in, x.shape, which));
+    for (int i = 0; i < x.shape.rank; i++)
+        if (!goes[i])
+            at[n++] = x.shape.at[i];
+    set_out(in, c, 0, x.dtype, (Shape){ n, at });
 }
 
-/* [start, end) as Python slices do: negative counts from the end, both clamped to the size. */
-static Dim clamp_index(Infer *in, Dim i, Dim size)
+static Value *lower_squeeze(Lower *lo, const Call *c)
 {
-    int64_t v;
-    if (p2o_dim_is_int(i, &v)) {
-        if (v >= 0)
-            return p2o_dim_min(in->dims, i, size);
-        return p2o_dim_max(in->dims, p2o_dim_add(in->dims, i, size), int_dim(in, 0));
-    }
-    int64_t low, high;
-    p2o_dim_range(in->dims, i, &low, &high);
-    if (low >= 0)
-        return p2o_dim_min(in->dims, i, size);
-    if (high < 0)
-        return p2o_dim_max(in->dims, p2o_dim_add(in->dims, i, size), int_dim(in, 0));
-    return NULL;                            /* its sign is not known */
-}
-
-static bool slice_bounds(Infer *in, const Call *c, Dim size, Dim *from, Dim *to)
-{
-    Dim start = dim_arg(c, "start"), end = dim_arg(c, "end");
-    *from = start ? clamp_index(in, start, size) : int_dim(in, 0);
-    *to = end ? clamp_index(in, end, size) : size;
-    if (*from && *to)
-        return true;
-    rule_unsupported(in, "start or end whose sign is not known: %s:%s", p2o_dim_text(in->dims, start),
-                     p2o_dim_text(in->dims, end));
-    return false;
+    Value  *x = tensor_arg(lo, c, "self");
+    bool    goes[MAX_RANK];
+    int64_t axes[MAX_RANK];
+    size_t  n = 0;
+    squeezed_dims(c, x->shape, goes);
+    for (int i = 0; i < rank(x); i++)
+        if (goes[i])
+            axes[n++] = i;
+    return n ? emit(lo, ONNX_Squeeze, x, ints_const(lo, axes, n)) : x;
 }
 
 static void shape_slice(Infer *in, const Call *c)
@@ -300,19 +366,18 @@ static void shape_slice(Infer *in, const Call *c)
     Type    x = type_arg(c, "self");
     int64_t step;
     int     dim;
-    Dim     from, to;
+    Dim     start = dim_arg(c, "start"), end = dim_arg(c, "end"), from, to;
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
-        !const_dim(in, dim_arg(c, "step"), "step", &step) ||
-        !slice_bounds(in, c, x.shape.at[dim], &from, &to))
+        !const_dim(in, dim_arg(c, "step"), "step", &step))
         return;
     if (step < 1) {
         rule_fail(in, "step %lld", (long long)step);
         return;
     }
-    Dim len = p2o_dim_sub(in->dims, to, from);
-    if (p2o_dim_le(in->dims, from, to) != YES)
-        len = p2o_dim_max(in->dims, len, int_dim(in, 0));
-    set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, p2o_dim_ceildiv(in->dims, len, int_dim(in, step))));
+    if (!slice_bounds(in, start, end, x.shape.at[dim], &from, &to))
+        return;
+    Dim len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
+    set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, len));
 }
 
 /* ONNX's Slice clamps and counts from the end just as Python does. */
@@ -353,89 +418,111 @@ static Value *lower_select(Lower *lo, const Call *c)
     return select_axis(lo, x, dim, dim_arg(c, "index"));
 }
 
-/* PyTorch skips a 1-d tensor of size 0 among others of any rank. */
-static bool is_skipped(Type t)
+/* Where a narrowed piece begins, counted from the front. */
+static Dim narrow_start(Dims *t, Dim start, Dim size)
 {
-    return t.shape.rank == 1 && dim_is(t.shape.at[0], 0);
+    int64_t low, high;
+    p2o_dim_range(t, start, &low, &high);
+    if (low >= 0)
+        return start;
+    return high < 0 ? p2o_dim_add(t, start, size)
+                    : p2o_dim_mod(t, start, p2o_dim_max(t, size, p2o_dim_int(t, 1)));
 }
 
-static int first_joined(const Call *c)
+static void shape_narrow(Infer *in, const Call *c)
 {
-    for (int i = 0; i < list_len(c, "tensors"); i++)
-        if (!is_skipped(type_item(c, "tensors", i)))
-            return i;
-    return 0;
-}
-
-static void shape_cat(Infer *in, const Call *c)
-{
-    int       n = list_len(c, "tensors"), first = first_joined(c), dim;
-    Promotion p = { 0 };
-    if (n == 0) {
-        rule_fail(in, "no tensors");
-        return;
-    }
-    Type x = type_item(c, "tensors", first);
+    Type x = type_arg(c, "self");
+    Dim  length = dim_arg(c, "length");
+    int  dim;
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
         return;
-    Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
-    for (int i = 0; i < n; i++) {
-        Type t = type_item(c, "tensors", i);
-        promote_type(&p, t);
-        if (i == first || is_skipped(t))
-            continue;
-        if (t.shape.rank != x.shape.rank) {
-            rule_fail(in, "tensor %d has rank %d against %d", i, t.shape.rank, x.shape.rank);
-            return;
-        }
-        for (int k = 0; k < x.shape.rank; k++) {
-            if (k == dim)
-                at[k] = p2o_dim_add(in->dims, at[k], t.shape.at[k]);
-            else if (!must_equal(in, c, at[k], t.shape.at[k], "sizes beside the joined one"))
-                return;
-        }
-    }
-    set_out(in, c, 0, promoted(&p), (Shape){ x.shape.rank, at });
+    if (p2o_dim_lt(in->dims, x.shape.at[dim], length) == YES)
+        rule_fail(in, "length %s for size %s", p2o_dim_text(in->dims, length),
+                  p2o_dim_text(in->dims, x.shape.at[dim]));
+    set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, length));
 }
 
-static Value *lower_cat(Lower *lo, const Call *c)
+static Value *lower_narrow(Lower *lo, const Call *c)
 {
-    VEC(Value *) v = { 0 };
-    int          dim;
-    for (int i = 0; i < list_len(c, "tensors"); i++)
-        if (i == first_joined(c) || !is_skipped(type_item(c, "tensors", i)))
-            VEC_PUSH(lo->arena, &v, cast(lo, tensor_item(lo, c, "tensors", i), out_dtype(c, 0)));
-    p2o_wrap_dim(int_arg(c, "dim"), out_shape(c, 0).rank, false, &dim);
-    return concat(lo, dim, v.at, (int)v.n);
+    Value *x = tensor_arg(lo, c, "self");
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
+    if (p2o_shape_same(out_shape(c, 0), x->shape))
+        return x;
+    Dim from = dim_arg(c, "start"), length = dim_arg(c, "length"), end;
+    if (!p2o_dim_is_int(from, NULL))                /* a number may count from the end in Slice too */
+        from = narrow_start(lo->dims, from, size_at(x, dim));
+    end = p2o_dim_add(lo->dims, from, length);
+    return slice_axis(lo, x, dim, from, dim_is(from, 0) || !dim_is(end, 0) ? end : NULL, 1);
 }
+
+/* The start is a tensor: counted from the front before the length is added to it. */
+static Value *lower_narrow_at(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
+    Value *start = reshape(lo, tensor_as(lo, c, "start", DT_I64), (Shape){ 1, (Dim[]){ p2o_dim_int(lo->dims, 1) } });
+    Value *back = emit(lo, ONNX_Add, start, dim_value(lo, size_at(x, dim)));
+    Value *from = emit(lo, ONNX_Where, emit(lo, ONNX_Less, start, INTS(lo, 0)), back, start);
+    return emit(lo, ONNX_Slice, x, from, emit(lo, ONNX_Add, from, dim_value(lo, dim_arg(c, "length"))),
+                INTS(lo, dim));
+}
+
+#define VIEW(name, args, rule, fn) \
+    { name "(Tensor(a) self" args ") -> Tensor(a)", rule, .lower = fn }
+/* A view and the same as a copy. */
+#define VIEWS(name, overload, args, rule, fn) \
+    VIEW(name overload, args, rule, fn), \
+    { name "_copy" overload "(Tensor self" args ") -> Tensor", rule, .lower = fn }
+#define ATLEAST(name, rule) \
+    { name "(Tensor self) -> Tensor", rule, .lower = lower_view }, \
+    { name ".Sequence(Tensor[] tensors) -> Tensor[]", rule, .lower_many = lower_views }
 
 const AtenOp p2o_ops_view[] = {
-    { "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", shape_view, .lower = lower_view },
+    VIEWS("view", "", ", SymInt[] size", shape_view, lower_view),
     { "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view },
-    { "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", shape_reshape, .lower = lower_view },
-    { "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", shape_reshape_as, .lower = lower_view },
-    { "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", shape_reshape_as, .lower = lower_view },
-    { "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-      shape_flatten, .lower = lower_view },
-    { "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", shape_unflatten,
-      .lower = lower_view },
-    { "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", shape_transpose,
-      .lower = lower_transpose },
-    { "t(Tensor(a) self) -> Tensor(a)", shape_t, .lower = lower_t },
-    { "permute(Tensor(a) self, int[] dims) -> Tensor(a)", shape_permute, .lower = lower_permute },
-    { "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", shape_expand,
-      .lower = lower_expand },
-    { "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", shape_expand_as, .lower = lower_expand },
-    { "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", shape_unsqueeze, .lower = lower_view },
-    { "squeeze(Tensor(a) self) -> Tensor(a)", shape_squeeze, .lower = lower_view },
-    { "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", shape_squeeze, .lower = lower_view },
-    { "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", shape_squeeze, .lower = lower_view },
-    { "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-      shape_slice, .lower = lower_slice },
-    { "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", shape_select,
-      .lower = lower_select },
-    { "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-      p2o_rule_same, .lower = lower_same },
-    { "cat(Tensor[] tensors, int dim=0) -> Tensor", shape_cat, .lower = lower_cat },
+    { "_reshape_copy(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view },
+    VIEWS("_reshape_alias", "", ", SymInt[] size, SymInt[] stride", shape_view, lower_view),
+    VIEW("reshape", ", SymInt[] shape", shape_reshape, lower_view),
+    VIEW("reshape_as", ", Tensor other", shape_reshape_as, lower_view),
+    VIEW("view_as", ", Tensor other", shape_reshape_as, lower_view),
+    VIEW("flatten.using_ints", ", int start_dim=0, int end_dim=-1", shape_flatten, lower_view),
+    VIEW("ravel", "", shape_ravel, lower_view),
+    VIEW("unflatten.int", ", int dim, SymInt[] sizes", shape_unflatten, lower_view),
+    VIEWS("transpose", ".int", ", int dim0, int dim1", shape_transpose, lower_transpose),
+    VIEW("swapdims", ", int dim0, int dim1", shape_transpose, lower_transpose),
+    VIEW("swapaxes", ", int axis0, int axis1", shape_swapaxes, lower_swapaxes),
+    VIEWS("t", "", "", shape_t, lower_t),
+    VIEWS("permute", "", ", int[] dims", shape_permute, lower_permute),
+    VIEW("movedim.int", ", int source, int destination", shape_movedim, lower_movedim),
+    VIEW("movedim.intlist", ", int[] source, int[] destination", shape_movedim_list, lower_movedim_list),
+    VIEW("moveaxis.int", ", int source, int destination", shape_movedim, lower_movedim),
+    VIEW("moveaxis.intlist", ", int[] source, int[] destination", shape_movedim_list, lower_movedim_list),
+    VIEW("numpy_T", "", shape_numpy_t, lower_numpy_t),
+    VIEW("mT", "", shape_mt, lower_mt),
+    VIEW("mH", "", shape_adjoint, lower_mt),
+    VIEW("adjoint", "", shape_adjoint, lower_mt),
+    VIEW("matrix_H", "", shape_adjoint, lower_mt),
+    VIEWS("expand", "", ", SymInt[] size, *, bool implicit=False", shape_expand, lower_expand),
+    VIEW("expand_as", ", Tensor other", shape_expand_as, lower_expand),
+    VIEW("broadcast_to", ", SymInt[] size", shape_expand, lower_expand),
+    { "broadcast_tensors(Tensor[] tensors) -> Tensor[]", shape_broadcast_tensors,
+      .lower_many = lower_broadcast_tensors },
+    VIEWS("unsqueeze", "", ", int dim", shape_unsqueeze, lower_unsqueeze),
+    VIEWS("squeeze", "", "", shape_squeeze, lower_squeeze),
+    VIEWS("squeeze", ".dim", ", int dim", shape_squeeze, lower_squeeze),
+    VIEWS("squeeze", ".dims", ", int[] dim", shape_squeeze, lower_squeeze),
+    ATLEAST("atleast_1d", shape_atleast_1d),
+    ATLEAST("atleast_2d", shape_atleast_2d),
+    ATLEAST("atleast_3d", shape_atleast_3d),
+    VIEWS("slice", ".Tensor", ", int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
+          shape_slice, lower_slice),
+    VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select),
+    VIEWS("narrow", "", ", int dim, SymInt start, SymInt length", shape_narrow, lower_narrow),
+    VIEW("narrow.Tensor", ", int dim, Tensor start, SymInt length", shape_narrow, lower_narrow_at),
+    VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same, lower_same),
+    { "alias_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
+    { "detach_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
     { 0 },
 };

@@ -12,6 +12,7 @@ struct Diags {
     VEC(Diag)   list;
     VEC(Place)  places;
     Map         place_index;
+    Map         said;           /* notes and warnings */
 };
 
 static const struct {
@@ -34,7 +35,7 @@ Diags *p2o_diags_new(Arena *a, DiagFn *fn, void *user)
     d->arena = a;
     d->fn = fn;
     d->user = user;
-    d->place_index.arena = a;
+    d->place_index.arena = d->said.arena = a;
     return d;
 }
 
@@ -42,8 +43,21 @@ Arena *p2o_diags_arena(const Diags *d) { return d->arena; }
 
 void p2o_diags_file(Diags *d, const char *name) { d->file = name; }
 
+/* Passes may come by the same place twice: a note is made once. */
+static bool was_said(Diags *d, const Diag *x)
+{
+    if (p2o_diag_severity(x->kind) == SEV_ERROR)
+        return false;
+    void **slot = p2o_map_slot(&d->said, str_of(p2o_printf(d->arena, "%u %s", x->loc, x->text)));
+    bool   said = *slot != NULL;
+    *slot = d;
+    return said;
+}
+
 static void report(Diags *d, Diag x)
 {
+    if (was_said(d, &x))
+        return;
     x.file = d->file;
     if (p2o_diag_severity(x.kind) == SEV_ERROR && d->nerror++ == 0)
         d->status = p2o_diag_status(x.kind);

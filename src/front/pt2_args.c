@@ -163,6 +163,32 @@ static Type tensor_type(Pt2 *r, Loc loc, const Json *j, const char *name)
     return (Type){ .kind = TY_TENSOR, .dtype = t, .shape = { .rank = (int)sizes->n, .at = at } };
 }
 
+/* Row-major without gaps, by the strides: for every size, or not even for the captured ones.  Those of a
+ * size of 1 do not matter; a size that may be 0 counts as 1 in the strides of the dims before it, or not. */
+static Answer is_row_major(Pt2 *r, Loc loc, const Json *j, Shape s)
+{
+    Dims       *t = r->program->dims;
+    const Json *wrapped = p2o_pt2_get(j, "meta"), *strides = p2o_pt2_get(wrapped ? wrapped : j, "strides");
+    Dim         one = p2o_dim_int(t, 1), want = one, full = one;
+    Answer      all = YES;
+
+    if (!strides || strides->kind != JSON_LIST || strides->n != (uint32_t)s.rank)
+        return CANNOT_TELL;
+    for (int i = s.rank - 1; i >= 0; i--) {
+        int64_t size, have, wanted;
+        Dim     stride = recorded_dim(r, loc, &strides->items[i]);
+        if (!dim_is(s.at[i], 1) && (!stride || (stride != want && stride != full))) {
+            if (p2o_dim_hint(t, s.at[i], &size) && p2o_dim_hint(t, stride, &have) &&
+                p2o_dim_hint(t, want, &wanted) && size > 1 && have != wanted)
+                return NO;
+            all = CANNOT_TELL;
+        }
+        want = p2o_dim_mul(t, want, s.at[i]);
+        full = p2o_dim_mul(t, full, p2o_dim_max(t, s.at[i], one));
+    }
+    return all;
+}
+
 void p2o_pt2_values(Pt2 *r, Pt2Graph *g)
 {
     static const struct {
@@ -195,14 +221,16 @@ Var *p2o_pt2_define(Pt2 *r, Pt2Graph *g, const char *name)
     Var            *v = p2o_var_new(r->program, g->body, name);
     const Recorded *x = p2o_map_get(&g->values, str_of(name));
 
-    if (!v)
+    if (!v) {
         p2o_pt2_bad(r, g->loc, "value %s is defined twice", name);
-    else if (x && x->kind == TY_TENSOR)
+    } else if (x && x->kind == TY_TENSOR) {
         v->recorded = tensor_type(r, g->loc, x->json, name);
-    else if (x && x->kind == TY_INT)
+        v->dense = is_row_major(r, g->loc, x->json, v->recorded.shape);
+    } else if (x && x->kind == TY_INT) {
         v->recorded = (Type){ .kind = TY_INT, .value = recorded_dim(r, g->loc, x->json) };
-    else if (x)
+    } else if (x) {
         v->recorded = (Type){ .kind = x->kind };
+    }
     return v;
 }
 

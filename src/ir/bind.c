@@ -1,71 +1,156 @@
 #include "ir/bind.h"
 
+#include <assert.h>
+
+#include "base/vec.h"
+
 typedef struct Binding {
     Dim     sym, to;            /* to NULL: not bound */
     SymRole role;
+    int64_t hint[MAX_CAPTURES]; /* from 1 on; capture 0 is in the Dims table */
+    bool    has_hint[MAX_CAPTURES];
+    const char *of;             /* of soft ones: the call they stand in */
+    Loc     loc;
 } Binding;
 
 struct Bindings {
-    Dims  *dims;
-    Map    by_name;             /* symbol name -> Binding * */
-    size_t count;
+    Dims     *dims;
+    int       ncapture;
+    Map       by_name;          /* symbol name -> Binding * */
+    VEC(Dim)  soft;
+    VEC(BindEvent) events;
+    size_t    count;
 };
 
-Bindings *p2o_bindings_new(Dims *t)
+Bindings *p2o_bindings_new(Dims *t, int ncapture)
 {
+    assert(ncapture >= 1 && ncapture <= MAX_CAPTURES);
     Bindings *b = NEW(p2o_dims_arena(t), Bindings);
     b->dims = t;
+    b->ncapture = ncapture;
     b->by_name.arena = p2o_dims_arena(t);
     return b;
 }
+
+int p2o_ncapture(const Bindings *b) { return b->ncapture; }
 
 static Binding *binding_of(Bindings *b, Dim sym)
 {
     void **slot = p2o_map_slot(&b->by_name, str_of(p2o_dim_name(sym)));
     if (!*slot) {
         Binding *x = NEW(p2o_dims_arena(b->dims), Binding);
-        *x = (Binding){ .sym = sym, .role = ROLE_FILE };
+        x->sym = sym;
+        x->role = ROLE_FILE;
         *slot = x;
     }
     return *slot;
+}
+
+static Binding *find_binding(const Bindings *b, Dim sym)
+{
+    return p2o_map_get(&b->by_name, str_of(p2o_dim_name(sym)));
 }
 
 void p2o_set_role(Bindings *b, Dim sym, SymRole r) { binding_of(b, sym)->role = r; }
 
 SymRole p2o_role(const Bindings *b, Dim sym)
 {
-    const Binding *x = p2o_map_get(&b->by_name, str_of(p2o_dim_name(sym)));
+    const Binding *x = find_binding(b, sym);
     return x ? x->role : ROLE_FILE;
 }
 
+bool p2o_is_bound(const Bindings *b, Dim sym)
+{
+    const Binding *x = find_binding(b, sym);
+    return x && x->to;
+}
+
+/* What a symbol stands for, through any number of bindings; shortened on the way, so that long
+ * chains are walked once. */
 static Dim bound_value(void *user, Dim sym)
 {
-    Bindings      *b = user;
-    const Binding *x = p2o_map_get(&b->by_name, str_of(p2o_dim_name(sym)));
-    return x && x->to ? x->to : sym;
+    Bindings *b = user;
+    Binding  *x = find_binding(b, sym);
+    if (!x || !x->to)
+        return sym;
+    x->to = p2o_dim_subst(b->dims, x->to, bound_value, b);
+    return x->to;
 }
 
-/* Values are kept resolved, so one substitution is enough. */
 Dim p2o_resolve(Bindings *b, Dim d)
 {
-    return b->count && d ? p2o_dim_subst(b->dims, d, bound_value, b) : d;
-}
-
-void p2o_bind(Bindings *b, Dim sym, Dim to)
-{
-    to = p2o_resolve(b, to);
-    if (to == sym)
-        return;
-    binding_of(b, sym)->to = to;
-    b->count++;
-    for (size_t i = 0; i < b->by_name.n; i++) {
-        Binding *x = b->by_name.at[i].value;
-        if (x->to)
-            x->to = p2o_dim_subst(b->dims, x->to, bound_value, b);
-    }
+    if (!b->count || !d)
+        return d;
+    return p2o_dim_is_sym(d) ? bound_value(b, d) : p2o_dim_subst(b->dims, d, bound_value, b);
 }
 
 size_t p2o_bindings_count(const Bindings *b) { return b->count; }
+
+void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v)
+{
+    Binding *x = binding_of(b, sym);
+    x->hint[capture] = v;
+    x->has_hint[capture] = true;
+    if (capture == 0)
+        p2o_dim_set_hint(b->dims, sym, v);
+}
+
+typedef struct AtCapture {
+    Bindings *b;
+    int       capture;
+} AtCapture;
+
+static bool hint_value(void *user, Dim sym, int64_t *v)
+{
+    const AtCapture *at = user;
+    const Binding   *x = find_binding(at->b, sym);
+    if (!x || !x->has_hint[at->capture])
+        return at->capture == 0 && p2o_dim_hint(at->b->dims, sym, v);
+    *v = x->hint[at->capture];
+    return true;
+}
+
+bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v)
+{
+    AtCapture at = { b, capture };
+    return d && p2o_dim_eval(b->dims, d, hint_value, &at, v);
+}
+
+Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
+{
+    Dim sym = p2o_dim_fresh(b->dims, "size");
+    p2o_set_role(b, sym, ROLE_SOFT);
+    binding_of(b, sym)->of = of;
+    binding_of(b, sym)->loc = loc;
+    for (int k = 0; k < b->ncapture; k++)
+        p2o_set_hint_at(b, sym, k, hints[k]);
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->soft, sym);
+    return sym;
+}
+
+void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
+{
+    for (size_t i = 0; i < b->soft.n; i++)
+        if (!p2o_is_bound(b, b->soft.at[i]))
+            fn(user, b->soft.at[i]);
+}
+
+void p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc)
+{
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .sym = sym, .to = to, .by = by, .loc = loc });
+}
+
+size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }
+const BindEvent *p2o_bind_event(const Bindings *b, size_t i) { return &b->events.at[i]; }
+
+const char *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc)
+{
+    const Binding *x = find_binding(b, sym);
+    if (!x || !x->of)
+        return NULL;
+    *loc = x->loc;
+    return x->of;
+}
 
 typedef struct Occurs {
     Dim    sym;
@@ -85,6 +170,16 @@ static bool occurs_in(Dim sym, Dim d)
     return o.n != 0;
 }
 
+void p2o_bind(Bindings *b, Dim sym, Dim to)
+{
+    to = p2o_resolve(b, to);
+    if (to == sym)
+        return;
+    assert(!occurs_in(sym, to));
+    binding_of(b, sym)->to = to;
+    b->count++;
+}
+
 /* x - y = 0 read as sym = to, for a symbol that stands alone in one term with coefficient 1 or -1. */
 static bool solve_for(Bindings *b, Dim diff, const DimTerm *term, Dim *sym, Dim *to)
 {
@@ -101,7 +196,10 @@ static bool solve_for(Bindings *b, Dim diff, const DimTerm *term, Dim *sym, Dim 
 static bool hints_differ(Bindings *b, Dim x, Dim y)
 {
     int64_t hx, hy;
-    return p2o_dim_hint(b->dims, x, &hx) && p2o_dim_hint(b->dims, y, &hy) && hx != hy;
+    for (int k = 0; k < b->ncapture; k++)
+        if (p2o_hint_at(b, x, k, &hx) && p2o_hint_at(b, y, k, &hy) && hx != hy)
+            return true;
+    return false;
 }
 
 static int64_t gcd_of(int64_t a, int64_t b)
@@ -136,11 +234,35 @@ static Dim without_common_factor(Dims *t, Dim diff)
     return small;
 }
 
+typedef struct FirstFixed {
+    const Bindings *b;
+    Dim             sym;        /* the first that may not become a number; NULL: none */
+} FirstFixed;
+
 static void note_first(void *user, Dim sym)
 {
-    Dim *first = user;
-    if (!*first)
-        *first = sym;
+    FirstFixed *f = user;
+    if (!f->sym && p2o_role(f->b, sym) >= ROLE_FILE)
+        f->sym = sym;
+}
+
+typedef struct SoftIn {
+    const Bindings *b;
+    bool            found;
+} SoftIn;
+
+static void note_soft_in(void *user, Dim sym)
+{
+    SoftIn *s = user;
+    s->found |= p2o_role(s->b, sym) == ROLE_SOFT && !p2o_is_bound(s->b, sym);
+}
+
+bool p2o_has_soft(const Bindings *b, Dim d)
+{
+    SoftIn s = { .b = b };
+    if (d)
+        p2o_dim_symbols(d, note_soft_in, &s);
+    return s.found;
 }
 
 static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
@@ -161,6 +283,8 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
             *forbidden = true;
             return false;
         }
+        if (role >= ROLE_FILE && p2o_has_soft(b, value))
+            continue;                           /* what is known does not follow what is open */
         if (found && (role > p2o_role(b, *sym) ||
                       (role == p2o_role(b, *sym) && is_simple(*to) && !is_simple(value))))
             continue;
@@ -194,9 +318,9 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
         p2o_bind(b, *sym, *to);
         return UNIFY_BOUND;
     }
-    if (p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL)) {
-        p2o_dim_symbols(diff, note_first, sym);
-        return UNIFY_FIXED;
-    }
-    return UNIFY_ASSUMED;
+    FirstFixed f = { .b = b };
+    if (p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL))
+        p2o_dim_symbols(diff, note_first, &f);
+    *sym = f.sym;
+    return f.sym ? UNIFY_FIXED : UNIFY_ASSUMED;
 }

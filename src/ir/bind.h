@@ -2,10 +2,14 @@
  *
  * Inference asks that two sizes be equal.  Where that is neither certain nor impossible, a symbol
  * is bound: `s14 = s57`.  Dims themselves never change; p2o_resolve gives a Dim with all bindings
- * applied.  Roles decide which of two symbols gives way, and what may become a plain number. */
+ * applied.  Roles decide which of two symbols gives way, and what may become a plain number.
+ *
+ * A symbol's hints are its values in the captures, one for each; sizes whose hints differ are
+ * never equal, whatever else is known. */
 #ifndef P2O_IR_BIND_H
 #define P2O_IR_BIND_H
 
+#include "base/diag.h"
 #include "ir/dim.h"
 
 typedef enum SymRole {          /* a symbol of a lower role gives way to one of a higher */
@@ -17,12 +21,38 @@ typedef enum SymRole {          /* a symbol of a lower role gives way to one of 
 
 typedef struct Bindings Bindings;
 
-Bindings *p2o_bindings_new(Dims *t);
+enum { MAX_CAPTURES = 16 };
+
+Bindings *p2o_bindings_new(Dims *t, int ncapture);
+int       p2o_ncapture(const Bindings *b);
 void      p2o_set_role(Bindings *b, Dim sym, SymRole r);        /* ROLE_FILE unless said */
 SymRole   p2o_role(const Bindings *b, Dim sym);
 void      p2o_bind(Bindings *b, Dim sym, Dim to);               /* sym does not occur in `to` */
+bool      p2o_is_bound(const Bindings *b, Dim sym);
 Dim       p2o_resolve(Bindings *b, Dim d);
 size_t    p2o_bindings_count(const Bindings *b);
+
+/* Capture 0 shares its hints with the Dims table. */
+void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v);
+bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v);
+/* A new soft symbol that was hints[k] in capture k; `of` names the call that it stands in. */
+Dim  p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc);
+bool p2o_has_soft(const Bindings *b, Dim d);            /* one that is not bound occurs in it */
+/* Every soft symbol not bound so far, in the order they were made. */
+typedef void SoftFn(void *user, Dim sym);
+void p2o_each_soft(Bindings *b, SoftFn *fn, void *user);
+
+/* How a size became what it is, for the report: by whom (an operator, a search) and where. */
+typedef struct BindEvent {
+    Dim         sym, to;
+    const char *by;
+    Loc         loc;
+} BindEvent;
+void             p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc);
+size_t           p2o_bind_nevent(const Bindings *b);
+const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
+/* Where a soft symbol stands: the call, and its place; NULL for other symbols. */
+const char      *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc);
 
 typedef enum UnifyResult {
     UNIFY_SAME,         /* they were equal already */

@@ -183,6 +183,13 @@ void p2o_dim_set_range(Dims *t, Dim sym, int64_t lo, int64_t hi)
         p2o_dim_find_range(t, t->nodes.at[i]);
 }
 
+void p2o_dim_set_floor(Dims *t, Dim sym, int64_t lo)
+{
+    (void)t;
+    if (sym && sym->kind == DIM_SYM)
+        thaw(sym)->floor = lo;
+}
+
 void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v)
 {
     (void)t;
@@ -454,4 +461,38 @@ void p2o_dim_symbols(Dim d, DimVisitFn *fn, void *user)
         gather_symbols(&s, d);
     for (int i = 0; i < s.n; i++)
         fn(user, s.at[i]);
+}
+
+typedef struct Shift {
+    Dims   *t;
+    int64_t most;
+    bool    back;
+} Shift;
+
+/* s + floor for s: as s is at least 0, the sum is at least the floor. */
+static Dim shifted_symbol(void *user, Dim sym)
+{
+    const Shift *s = user;
+    int64_t      by = (sym->floor < s->most ? sym->floor : s->most) - (sym->range.lo > 0 ? sym->range.lo : 0);
+    if (by <= 0 || sym->range.lo < 0)
+        return sym;
+    return p2o_dim_add(s->t, sym, p2o_dim_int(s->t, s->back ? -by : by));
+}
+
+Dim p2o_dim_assume(Dims *t, Dim d, int64_t most)
+{
+    Shift s = { .t = t, .most = most };
+    if (!d || d->depth == 0)
+        return d;
+    Dim up = p2o_dim_subst(t, d, shifted_symbol, &s);
+    s.back = true;
+    Dim down = up ? p2o_dim_subst(t, up, shifted_symbol, &s) : NULL;
+    return down ? down : d;
+}
+
+void p2o_dim_assumed_range(Dims *t, Dim d, int64_t *lo, int64_t *hi)
+{
+    Shift s = { .t = t, .most = INT64_MAX };
+    Dim   up = d ? p2o_dim_subst(t, d, shifted_symbol, &s) : NULL;
+    p2o_dim_range(t, up ? up : d, lo, hi);
 }

@@ -40,6 +40,9 @@ Dim  p2o_dim_fresh(Dims *t, const char *stem);
 /* Must come before the symbol takes part in an expression: simplification relies on it.  Bounds
  * with lo > hi are ignored. */
 void p2o_dim_set_range(Dims *t, Dim sym, int64_t lo, int64_t hi);
+/* The least the symbol can be by the capture.  PyTorch writes 2 where 1 and even 0 work as well, so only
+ * p2o_dim_assume relies on it. */
+void p2o_dim_set_floor(Dims *t, Dim sym, int64_t lo);
 /* What the symbol was when the program was captured. */
 void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v);
 
@@ -69,6 +72,10 @@ Answer p2o_dim_lt(Dims *t, Dim a, Dim b);
 Answer p2o_dim_le(Dims *t, Dim a, Dim b);
 /* Bounds that hold for every assignment inside the symbols' ranges; not always the tightest. */
 void p2o_dim_range(Dims *t, Dim d, int64_t *lo, int64_t *hi);
+/* d where every symbol is at least its floor, or `most` if that is less: without the mins and maxes that
+ * only smaller sizes need. */
+Dim  p2o_dim_assume(Dims *t, Dim d, int64_t most);
+void p2o_dim_assumed_range(Dims *t, Dim d, int64_t *lo, int64_t *hi);
 /* Value with every symbol at its hint; false when one has none, or on overflow or division by 0. */
 bool p2o_dim_hint(Dims *t, Dim d, int64_t *v);
 

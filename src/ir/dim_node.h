@@ -52,6 +52,7 @@ struct DimExpr {
     bool           is_used;     /* a symbol with expressions made of it */
     bool           has_hint;
     int64_t        value;       /* of DIM_INT; the hint of DIM_SYM */
+    int64_t        floor;       /* of DIM_SYM; 0: none */
     const char    *name;        /* of DIM_SYM */
     Dim            operand[2];
     const char    *text;        /* once printed */

@@ -64,6 +64,34 @@ static void put_opaque(Buf *b, Dim d)
     put_operand(b, d->operand[1], false);
 }
 
+/* Text is in the order of names, not of the table: the same sizes read the same in every model. */
+static const char *atom_text(Arena *a, Dim d)
+{
+    Buf b = { .arena = a };
+    put_dim(&b, d);
+    return b.at;
+}
+
+static void sort_by_text(const char **key, int *order, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int k = i;
+        for (; k > 0 && strcmp(key[i], key[order[k - 1]]) < 0; k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+}
+
+static const int *atom_order(Arena *a, const DimTerm *term)
+{
+    const char **key = NEW_N(a, const char *, (size_t)term->natom + 1);
+    int         *order = NEW_N(a, int, (size_t)term->natom + 1);
+    for (int i = 0; i < term->natom; i++)
+        key[i] = atom_text(a, term->atom[i]);
+    sort_by_text(key, order, term->natom);
+    return order;
+}
+
 /* The term without the sign of its coefficient; `alone`: nothing binds to it from the left. */
 static void put_magnitude(Buf *b, const DimTerm *term, bool alone)
 {
@@ -74,7 +102,9 @@ static void put_magnitude(Buf *b, const DimTerm *term, bool alone)
         first = false;
     }
     alone &= first && term->natom == 1 && term->power[0] == 1;
-    for (int i = 0; i < term->natom; i++) {
+    const int *order = atom_order(b->arena, term);
+    for (int n = 0; n < term->natom; n++) {
+        int i = order[n];
         if (!first)
             p2o_puts(b, "*");
         first = false;
@@ -102,13 +132,29 @@ static void put_term(Buf *b, const DimTerm *term, bool leads)
     }
 }
 
-/* `8 - s` rather than `-s + 8`: a positive term leads if there is one. */
-static int leading_term(Dim d)
+/* Positive terms first (`8 - s` rather than `-s + 8`); of these, symbols, opaque atoms, the number. */
+static const int *term_order(Arena *a, Dim d)
 {
-    for (int i = 0; i < d->nterm; i++)
-        if (d->term[i].coef > 0)
-            return i;
-    return 0;
+    const char **key = NEW_N(a, const char *, (size_t)d->nterm);
+    int         *order = NEW_N(a, int, (size_t)d->nterm);
+    for (int i = 0; i < d->nterm; i++) {
+        Buf      b = { .arena = a };
+        DimTerm  plain = d->term[i];
+        plain.coef = 1;
+        bool symbols = true;
+        for (int k = 0; k < plain.natom; k++)
+            symbols &= plain.atom[k]->kind == DIM_SYM;
+        p2o_puts(&b, !plain.natom ? "2" : symbols ? "0" : "1");
+        put_magnitude(&b, &plain, true);
+        key[i] = b.at;
+    }
+    sort_by_text(key, order, d->nterm);
+    int n = 0, *signed_order = NEW_N(a, int, (size_t)d->nterm);
+    for (int minus = 0; minus < 2; minus++)
+        for (int i = 0; i < d->nterm; i++)
+            if ((d->term[order[i]].coef < 0) == minus)
+                signed_order[n++] = order[i];
+    return signed_order;
 }
 
 static void put_dim(Buf *b, Dim d)
@@ -125,11 +171,9 @@ static void put_dim(Buf *b, Dim d)
         put_opaque(b, d);
         return;
     }
-    int lead = leading_term(d);
-    put_term(b, &d->term[lead], true);
+    const int *order = term_order(b->arena, d);
     for (int i = 0; i < d->nterm; i++)
-        if (i != lead)
-            put_term(b, &d->term[i], false);
+        put_term(b, &d->term[order[i]], i == 0);
 }
 
 const char *p2o_dim_text(Dims *t, Dim d)

@@ -62,6 +62,18 @@ static inline bool is_float(DType t) { return p2o_dtype_category(t) == CAT_FLOAT
 static inline bool is_int(DType t) { return p2o_dtype_category(t) == CAT_INT; }
 static inline bool is_complex(DType t) { return p2o_dtype_category(t) == CAT_COMPLEX; }
 
+/* Of the real and imaginary parts of a complex type; any other type itself. */
+static inline DType part_of(DType t)
+{
+    return t == DT_C64 ? DT_F32 : t == DT_C128 ? DT_F64 : t == DT_C32 ? DT_F16 : t;
+}
+
+/* The complex type whose parts are of t, or of float32 when t is no float. */
+static inline DType complex_of(DType t)
+{
+    return is_complex(t) ? t : t == DT_F64 ? DT_C128 : t == DT_F16 ? DT_C32 : DT_C64;
+}
+
 /* torch.promote_types. */
 DType p2o_dtype_promote(DType a, DType b);
 

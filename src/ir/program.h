@@ -31,7 +31,8 @@ struct Var {
     const char   *name;                 /* unique in its Body */
     Type          type;                 /* set by inference */
     Type          recorded;             /* by the file; TY_NONE: it says nothing */
-    bool          dense;                /* by the file: row-major without gaps */
+    const Type   *also;                 /* what further captures recorded, in their order; or NULL */
+    Answer        dense;                /* by the file: row-major without gaps */
     const Tensor *tensor;               /* of weights and constants, else NULL */
     const char   *fqn;                  /* their name in the state_dict */
     Call         *def;                  /* NULL for inputs and weights */

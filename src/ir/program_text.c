@@ -113,7 +113,7 @@ static Var *text_define(TextReader *r, Str name)
     if (!v)
         bad_text(r, "no new name", name);
     else
-        v->dense = true;
+        v->dense = YES;
     return v;
 }
 

@@ -64,3 +64,30 @@ bool p2o_wrap_dim(int64_t dim, int rank, bool scalar_ok, int *out)
     *out = (int)(dim < 0 ? dim + n : dim);
     return true;
 }
+
+static Dim clamp_index(Dims *t, Dim i, Dim size)
+{
+    int64_t low, high;
+    p2o_dim_assumed_range(t, i, &low, &high);
+    if (low >= 0)
+        return p2o_dim_min(t, i, size);
+    int64_t hint;                       /* the capture knew the sign; a size of 0 may turn it */
+    if (low < 0 && high >= 0 && p2o_dim_hint(t, i, &hint) && hint >= 0)
+        return p2o_dim_min(t, i, size);
+    if (high < 0 || (p2o_dim_hint(t, i, &hint) && hint < 0))
+        return p2o_dim_max(t, p2o_dim_add(t, i, size), p2o_dim_int(t, 0));
+    return NULL;
+}
+
+bool p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to)
+{
+    *from = start ? clamp_index(t, start, size) : p2o_dim_int(t, 0);
+    *to = end ? clamp_index(t, end, size) : size;
+    if (!*from || !*to)
+        return false;
+    if (p2o_dim_le(t, *from, *to) != YES)
+        *to = p2o_dim_max(t, *to, *from);
+    *from = p2o_dim_assume(t, *from, 1);
+    *to = p2o_dim_assume(t, *to, 1);
+    return true;
+}

@@ -275,6 +275,19 @@ Tensor *p2o_tensor_permute(Arena *a, const Tensor *x, const int *perm)
     return y;
 }
 
+Tensor *p2o_tensor_part(Arena *a, const Tensor *x, int part)
+{
+    Tensor  *v = NEW(a, Tensor);
+    int64_t *strides = NEW_N(a, int64_t, (size_t)x->rank + 1);
+    for (int i = 0; i < x->rank; i++)
+        strides[i] = x->strides[i] * 2;
+    *v = *x;
+    v->dtype = part_of(x->dtype);
+    v->strides = strides;
+    v->offset = x->offset * 2 + (uint64_t)part;
+    return v;
+}
+
 Tensor *p2o_tensor_narrow(Arena *a, const Tensor *x, int dim, int64_t start, int64_t len)
 {
     assert(dim >= 0 && dim < x->rank && start >= 0 && len >= 0 && len <= x->sizes[dim] - start);
@@ -329,9 +342,9 @@ static bool flush_stage(Stage *g)
     return n == 0 || g->cb(g->user, g->buf, n);
 }
 
-/* The stage starts zeroed. */
 static bool stream_zeros(Stage *g, uint64_t nbytes)
 {
+    memset(g->buf, 0, nbytes < STAGE_BYTES ? (size_t)nbytes : STAGE_BYTES);
     for (; nbytes; nbytes -= g->n) {
         g->n = nbytes < STAGE_BYTES ? (size_t)nbytes : STAGE_BYTES;
         if (!g->cb(g->user, g->buf, g->n))
@@ -453,8 +466,7 @@ static bool stream_parts(const Tensor *x, TensorBytesFn *cb, void *user)
 bool p2o_tensor_stream(const Tensor *x, TensorBytesFn *cb, void *user)
 {
     const Storage *s = x->storage;
-    Stage          g = { .cb = cb, .user = user, .unit = swap_unit(x),
-                         .is_bool = x->dtype == DT_BOOL };
+    Stage          g;                   /* its buffer is not cleared: most tensors are small */
     Walk           w;
     uint64_t       n, span;
 
@@ -464,6 +476,11 @@ bool p2o_tensor_stream(const Tensor *x, TensorBytesFn *cb, void *user)
         return true;
     if (x->nparts)
         return stream_parts(x, cb, user);
+    g.cb = cb;
+    g.user = user;
+    g.unit = swap_unit(x);
+    g.is_bool = x->dtype == DT_BOOL;
+    g.n = 0;
     plan_walk(x, &w);
     if (!s->source)
         return stream_zeros(&g, n * w.item);

@@ -41,6 +41,7 @@ Tensor *p2o_tensor_scalar(Arena *a, DType t, double f, int64_t i, bool use_float
 
 /* Views. */
 Tensor *p2o_tensor_permute(Arena *a, const Tensor *x, const int *perm);
+Tensor *p2o_tensor_part(Arena *a, const Tensor *x, int part);  /* complex: 0 real, 1 imaginary */
 Tensor *p2o_tensor_narrow(Arena *a, const Tensor *x, int dim, int64_t start, int64_t len);
 
 /* Tensors of one type one after the other, under a shape of their own: joined as it is written. */

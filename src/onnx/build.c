@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "onnx/fold.h"
+#include "onnx/kernels.h"
 #include "onnx/onnx_ops.h"
 
 Builder *p2o_builder_new(Graph *g, Builder *parent)
@@ -44,7 +46,7 @@ static bool is_random(OnnxOp op)
 {
     switch (op) {
     case ONNX_RandomNormal: case ONNX_RandomNormalLike: case ONNX_RandomUniform:
-    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: return true;
+    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: case ONNX_Dropout: return true;
     default: return false;
     }
 }
@@ -88,16 +90,78 @@ static const char *node_name(Builder *b, OnnxOp op)
     return n ? p2o_printf(a, "%s_%zu", stem, (size_t)n) : stem;
 }
 
-static Value *folded(Builder *b, const Node *n)
+/* The contents that shape arithmetic knows, as a constant. */
+static Value *known_contents(Builder *b, const Value *v)
 {
-    const Value *v = n->out[0];
-    if (n->nout != 1 || !v->ints || v->dtype != DT_I64 || v->shape.rank > 1)
+    int64_t *ints = NEW_N(b->graph->arena, int64_t, v->nints + 1);
+    if (!v->ints || v->dtype != DT_I64 || v->shape.rank > 1)
         return NULL;
-    int64_t *ints = NEW_N(b->graph->arena, int64_t, v->nints);
     for (size_t i = 0; i < v->nints; i++)
         if (!p2o_dim_is_int(v->ints[i], &ints[i]))
             return NULL;
     return v->shape.rank ? p2o_build_ints(b, ints, v->nints) : p2o_build_int(b, ints[0]);
+}
+
+static Value *folded(Builder *b, const Node *n)
+{
+    if (n->nout != 1 || n->out[0]->dtype == DT_NONE)
+        return NULL;
+    Value *v = known_contents(b, n->out[0]);
+    if (v)
+        return v;
+    const Tensor *constant = p2o_fold(n);
+    return constant ? p2o_build_const(b, constant) : NULL;
+}
+
+static Value *recast(Builder *b, Value *x, DType t)
+{
+    Attr to = attr_int("to", p2o_dtype_onnx(t));
+    return x->dtype == t ? x : p2o_build(b, ONNX_Cast, 1, &to, 1, &x);
+}
+
+static void report_no_kernel(Builder *b, const Node *n, DType t)
+{
+    const char *of = t ? p2o_printf(b->graph->arena, " of %s", p2o_dtype_torch(t)) : "";
+    p2o_diag(b->graph->diags, DIAG_UNSUPPORTED, b->loc,
+             "ONNX Runtime has no kernel for %s%s at opset %d", p2o_onnx_info(n->op)->name, of,
+             b->graph->opset);
+}
+
+/* The types in which n's inputs have a kernel; NULL when it needs no change or there are none, which
+ * is reported. */
+static const DType *wider_types(Builder *b, const Node *n)
+{
+    DType *types = NEW_N(b->graph->arena, DType, (size_t)n->nin + 1);
+    bool   changed = false;
+    if (!n->nout || n->out[0]->dtype == DT_NONE)
+        return NULL;                    /* ill-typed: reported when it was made */
+    if (!p2o_kernel_exists(n)) {
+        report_no_kernel(b, n, DT_NONE);
+        return NULL;
+    }
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i])
+            continue;
+        types[i] = p2o_kernel_type(n, i);
+        changed |= types[i] != n->in[i]->dtype;
+        if (types[i] == DT_NONE || (changed && n->out[0]->is_sequence)) {
+            report_no_kernel(b, n, n->in[i]->dtype);
+            return NULL;
+        }
+    }
+    return changed ? types : NULL;
+}
+
+/* The same node over inputs of these types, its outputs cast back. */
+static void build_wider(Builder *b, Node *n, const DType *types, Value **out)
+{
+    Value **in = NEW_N(b->graph->arena, Value *, (size_t)n->nin + 1);
+    p2o_node_remove(n);
+    for (int i = 0; i < n->nin; i++)
+        in[i] = n->in[i] ? recast(b, n->in[i], types[i]) : NULL;
+    p2o_build_many(b, n->op, n->nattr, n->attrs, n->nin, in, n->nout, out);
+    for (int i = 0; i < n->nout; i++)
+        out[i] = recast(b, out[i], n->out[i]->dtype);
 }
 
 void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,
@@ -114,6 +178,11 @@ void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin
         if (constant) {
             p2o_node_remove(n);
             out[0] = constant;
+            return;
+        }
+        const DType *types = wider_types(b, n);
+        if (types) {
+            build_wider(b, n, types, out);
             return;
         }
         n->name = node_name(b, op);

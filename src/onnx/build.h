@@ -1,4 +1,5 @@
-/* Makes nodes: shares equal ones, folds what is constant, interns constants.
+/* Makes nodes: shares equal ones, folds what is constant, interns constants, and computes in a wider
+ * type what ONNX Runtime has no kernel for (onnx/kernels.h); a type without one is reported.
  *
  * One Builder per Graph; a body's Builder looks for shared values in its parents too. */
 #ifndef P2O_ONNX_BUILD_H
@@ -20,8 +21,8 @@ struct Builder {
 
 Builder *p2o_builder_new(Graph *g, Builder *parent);
 
-/* The outputs of an operator.  Trailing NULL inputs are cut.  With one result whose integer contents
- * are known numbers the node is not made: the constant is. */
+/* The outputs of an operator.  Trailing NULL inputs are cut.  A node with one result that is
+ * known at conversion is not made: the constant is. */
 void   p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,
                       int nout, Value **out);
 Value *p2o_build(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in);

@@ -50,7 +50,7 @@ Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s)
     Value *v = value_new(g);
     v->name = name;
     v->dtype = t;
-    v->shape = s;
+    v->shape = (Shape){ s.rank, p2o_shape_copy(g->arena, s, 0) };
     VEC_PUSH(g->arena, &g->inputs, v);
     return v;
 }
@@ -89,6 +89,29 @@ static void report_ill_typed(Graph *g, const Node *n)
              p2o_onnx_info(n->op)->name, g->opset, b.at, n->nout);
 }
 
+static void set_form(Graph *g, Node *n, OnnxOp op, int nin, Value *const *in, int nattr,
+                     const Attr *attrs)
+{
+    while (nin > 0 && !in[nin - 1])
+        nin--;                          /* absent inputs at the end are not written */
+    n->op = op;
+    n->nin = nin;
+    n->in = NEW_N(g->arena, Value *, (size_t)nin + 1);
+    for (int i = 0; i < nin; i++)
+        n->in[i] = in[i];
+    n->nattr = nattr;
+    n->attrs = NEW_N(g->arena, Attr, (size_t)nattr + 1);
+    for (int i = 0; i < nattr; i++)
+        n->attrs[i] = attrs[i];
+}
+
+static void add_uses(Graph *g, Node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i])
+            VEC_PUSH(g->arena, &n->in[i]->uses, n);
+}
+
 static void link_last(Graph *g, Node *n)
 {
     n->prev = g->last;
@@ -103,18 +126,9 @@ Node *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, 
                      int nout, Loc loc)
 {
     Node *n = NEW(g->arena, Node);
-    *n = (Node){ .op = op, .nin = nin, .nout = nout, .nattr = nattr, .loc = loc, .graph = g };
-    while (n->nin > 0 && !in[n->nin - 1])
-        n->nin--;                       /* absent inputs at the end are not written */
-    n->in = NEW_N(g->arena, Value *, (size_t)n->nin + 1);
-    for (int i = 0; i < n->nin; i++) {
-        n->in[i] = in[i];
-        if (in[i])
-            VEC_PUSH(g->arena, &in[i]->uses, n);
-    }
-    n->attrs = NEW_N(g->arena, Attr, (size_t)nattr + 1);
-    for (int i = 0; i < nattr; i++)
-        n->attrs[i] = attrs[i];
+    *n = (Node){ .nout = nout, .loc = loc, .graph = g };
+    set_form(g, n, op, nin, in, nattr, attrs);
+    add_uses(g, n);
     n->out = NEW_N(g->arena, Value *, (size_t)nout + 1);
     for (int i = 0; i < nout; i++) {
         n->out[i] = value_new(g);
@@ -131,6 +145,7 @@ void p2o_graph_output(Graph *g, Value *v)
 {
     if (v->graph != g || p2o_value_is_output(v))
         v = p2o_graph_node(g, ONNX_Identity, 1, &v, 0, NULL, 1, v->def ? v->def->loc : 0)->out[0];
+    v->is_output = true;
     VEC_PUSH(g->arena, &g->outputs, v);
 }
 
@@ -150,23 +165,41 @@ static void drop_use(Value *v, const Node *n)
     v->uses.n--;
 }
 
-/* What a removed node's inputs and bodies use is used by them no more. */
-static void drop_uses(const Node *n)
+/* What the inputs and bodies of this form of n use is used by n no more. */
+static void drop_uses(const Node *form, const Node *n)
 {
-    for (int i = n->nin - 1; i >= 0; i--)
-        if (n->in[i])
-            drop_use(n->in[i], n);
-    for (int i = 0; i < n->nattr; i++)
-        if (n->attrs[i].kind == ATTR_GRAPH)
-            for (const Node *m = n->attrs[i].graph->last; m; m = m->prev)
-                drop_uses(m);
+    for (int i = form->nin - 1; i >= 0; i--)
+        if (form->in[i])
+            drop_use(form->in[i], n);
+    for (int i = 0; i < form->nattr; i++)
+        if (form->attrs[i].kind == ATTR_GRAPH)
+            for (const Node *m = form->attrs[i].graph->last; m; m = m->prev)
+                drop_uses(m, m);
+}
+
+bool p2o_node_become(Node *n, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs)
+{
+    assert(n->nout == 1);
+    Node  was = *n;
+    Value type = *n->out[0];
+    set_form(n->graph, n, op, nin, in, nattr, attrs);
+    bool ok = p2o_onnx_infer(n->graph, n) && n->out[0]->dtype == type.dtype &&
+              n->out[0]->shape.rank == type.shape.rank;
+    *n->out[0] = type;
+    if (!ok) {
+        *n = was;
+        return false;
+    }
+    add_uses(n->graph, n);
+    drop_uses(&was, n);
+    return true;
 }
 
 void p2o_node_remove(Node *n)
 {
     for (int i = 0; i < n->nout; i++)
         assert(n->out[i]->uses.n == 0 && !p2o_value_is_output(n->out[i]));
-    drop_uses(n);
+    drop_uses(n, n);
     if (n->prev)
         n->prev->next = n->next;
     else
@@ -192,17 +225,11 @@ void p2o_value_replace(Value *old, Value *with)
         VEC_PUSH(g->arena, &with->uses, n);
     }
     old->uses.n = 0;
-    for (size_t i = 0; i < g->outputs.n; i++)
+    for (size_t i = 0; old->is_output && i < g->outputs.n; i++)
         if (g->outputs.at[i] == old)
             g->outputs.at[i] = with;
-}
-
-bool p2o_value_is_output(const Value *v)
-{
-    for (size_t i = 0; i < v->graph->outputs.n; i++)
-        if (v->graph->outputs.at[i] == v)
-            return true;
-    return false;
+    with->is_output |= old->is_output;
+    old->is_output = false;
 }
 
 const Attr *p2o_node_attr(const Node *n, const char *name)
@@ -289,6 +316,8 @@ static const char *check_graph(Check *c, const Graph *g)
         const Value *v = g->outputs.at[i];
         if (v->graph != g || v->id >= c->nvalue || c->defined[v->id] != v)
             wrong = p2o_printf(c->arena, "output %s is not defined in its graph", label(v));
+        else if (!v->is_output)
+            wrong = p2o_printf(c->arena, "output %s is not marked as one", label(v));
     }
     return wrong;
 }

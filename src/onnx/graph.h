@@ -59,6 +59,7 @@ struct Value {
     Graph        *graph;                /* where it is defined */
     VEC(Node *)   uses;                 /* a node appears once for each use */
     bool          is_sequence;          /* ONNX sequence of such tensors */
+    bool          is_output;            /* of its graph */
 };
 
 struct Node {
@@ -102,9 +103,12 @@ Node  *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr,
 void   p2o_graph_output(Graph *g, Value *v);
 void   p2o_graph_meta(Graph *g, const char *key, const char *value);
 
+/* n computes its one output in another way from here on.  The output keeps its type; false, and
+ * nothing done, when the new form is ill-typed or would give another element type or rank. */
+bool p2o_node_become(Node *n, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs);
 void p2o_node_remove(Node *n);          /* no output may be in use; its bodies go with it */
 void p2o_value_replace(Value *old, Value *with);        /* all uses and graph outputs */
-bool p2o_value_is_output(const Value *v);
+static inline bool p2o_value_is_output(const Value *v) { return v->is_output; }
 
 const Attr *p2o_node_attr(const Node *n, const char *name);             /* NULL: absent */
 int64_t     p2o_node_int(const Node *n, const char *name, int64_t otherwise);

@@ -5,7 +5,7 @@
 
 static bool is_used(const Value *v) { return v && (v->uses.n || p2o_value_is_output(v)); }
 
-static bool is_needed(const Node *n)
+bool p2o_opt_is_needed(const Node *n)
 {
     for (int i = 0; i < n->nout; i++)
         if (is_used(n->out[i]))
@@ -28,7 +28,7 @@ void p2o_opt_dce(Graph *g)
         for (int i = 0; i < n->nattr; i++)
             if (n->attrs[i].kind == ATTR_GRAPH)
                 p2o_opt_dce(n->attrs[i].graph);
-        if (!is_needed(n))
+        if (!p2o_opt_is_needed(n))
             p2o_node_remove(n);
         else
             cut_outputs(n);

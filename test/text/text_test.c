@@ -3,7 +3,8 @@
  * usage: text_test [--accept] FILE...
  *
  * A file holds cases.  Each begins with `=== name`, may set `opset N` or `declare x:batch,?`, gives a
- * program (ir/program_text.h), and ends with one expectation:
+ * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other sizes), and
+ * ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
  *     --- error     lines that must all occur in the diagnostics
  * Blanks at line ends and runs of blanks do not matter.  Every row of the operator tables must be used
@@ -16,13 +17,16 @@
 #include "aten/infer.h"
 #include "aten/lower.h"
 #include "base/num.h"
+#include "dyn/align.h"
 #include "dyn/declare.h"
+#include "dyn/relax.h"
 #include "ir/program_text.h"
 #include "onnx/graph_text.h"
 #include "opt/opt.h"
 
 typedef struct Case {
-    Str  name, program, expected;
+    Str  name, program[4], expected;
+    int  nprogram;
     Str  declares[8];
     int  ndeclare, opset;
     bool wants_error;
@@ -46,19 +50,25 @@ static bool next_case(Str *text, Case *c)
     Str line = next_line(text);
     c->name = (Str){ line.p + 4, line.n - 4 };
     const char *start = text->p;
-    while (text->n && !p2o_str_starts(*text, "--- ")) {
+    while (text->n && (!p2o_str_starts(*text, "--- ") || p2o_str_starts(*text, "--- capture"))) {
+        if (p2o_str_starts(*text, "--- capture") && c->nprogram < 3) {
+            c->program[c->nprogram++] = up_to(start, text->p);
+            next_line(text);
+            start = text->p;
+            continue;
+        }
         const char *at = text->p;
         line = p2o_str_trim(next_line(text));
         int64_t n;
         if (p2o_str_starts(line, "opset ") && p2o_parse_i64((Str){ line.p + 6, line.n - 6 }, &n))
             c->opset = (int)n;
         else if (p2o_str_starts(line, "declare ") && c->ndeclare < 8)
-            c->declares[c->ndeclare++] = (Str){ line.p + 8, line.n - 8 };
+            c->declares[c->ndeclare++] = str_of(p2o_str_dup(used.arena, (Str){ line.p + 8, line.n - 8 }));
         else
             continue;
         memset((char *)(uintptr_t)at, ' ', (size_t)(line.p + line.n - at));
     }
-    c->program = up_to(start, text->p);
+    c->program[c->nprogram++] = up_to(start, text->p);
     c->wants_error = p2o_str_starts(next_line(text), "--- error");
     start = text->p;
     while (text->n && !p2o_str_starts(*text, "=== "))
@@ -106,24 +116,37 @@ static void note_used(Program *p)
         map_put(&used, str_of(p2o_str_dup(used.arena, str_of(p->main->calls.at[i]->target))), &used);
 }
 
+/* Types of a program that may be a fixed capture, or several. */
+static bool settle_types(Ops *ops, Program *const *p, int n, Bindings *b)
+{
+    for (int k = 0; k < n; k++) {
+        note_used(p[k]);
+        if (!p2o_functional(ops, p[k]))
+            return false;
+        note_used(p[k]);
+    }
+    if (n > 1 && (!p2o_align_inputs(p, n, b) || !p2o_align(ops, p, n, b)))
+        return false;
+    return p2o_settle(p[0], b);
+}
+
 /* What the program becomes: the graph's text, or the diagnostics. */
 static const char *outcome(Diags *d, const Case *c, bool *failed)
 {
     Arena    *a = p2o_diags_arena(d);
     Dims     *t = p2o_dims_new(a);
-    Bindings *b = p2o_bindings_new(t);
+    Bindings *b = p2o_bindings_new(t, c->nprogram);
     Ops      *ops = p2o_ops_new(a, t);
     Graph    *g = NULL;
-    Program  *p = p2o_program_parse(d, t, c->program);
-    for (int i = 0; p && i < c->ndeclare; i++)
-        p2o_declare_input(p, b, c->declares[i]);
-    if (p && !p2o_diags_errors(d)) {
-        p2o_declare_rest(p);
-        note_used(p);
-        bool ok = p2o_functional(ops, p);
-        note_used(p);
-        if (ok && p2o_infer(p, b))
-            g = p2o_lower(p, &(LowerOptions){ .opset = c->opset });
+    Program  *p[4] = { NULL };
+    for (int k = 0; k < c->nprogram; k++)
+        p[k] = p2o_program_parse(d, t, c->program[k]);
+    for (int i = 0; p[0] && i < c->ndeclare; i++)
+        p2o_declare_input(p[0], b, c->declares[i]);
+    if (!p2o_diags_errors(d)) {
+        p2o_declare_rest(p[0]);
+        if (settle_types(ops, p, c->nprogram, b))
+            g = p2o_lower(p[0], &(LowerOptions){ .opset = c->opset });
     }
     *failed = g == NULL;
     if (g) {

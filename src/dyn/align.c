@@ -1,0 +1,316 @@
+#include "dyn/align.h"
+
+#include "dyn/baked.h"
+
+typedef struct OpenFloat {              /* a float that differs between captures */
+    Call  *call;
+    Arg   *arg;
+    double v[MAX_CAPTURES];
+} OpenFloat;
+
+typedef struct Align {
+    Ops            *ops;
+    Program *const *p;
+    int             n;
+    Bindings       *bind;
+    Var          ***to_first;           /* of capture k: its Vars, by id, to those of the first */
+    Map            *floats;             /* Arg * -> OpenFloat * */
+} Align;
+
+static bool part_ways(const Align *a, Loc loc, int k, const char *what)
+{
+    p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, loc,
+                    "capture the same model in the same mode; a Python `if` on a size makes two models",
+                    "captures 1 and %d part ways: %s", k + 1, what);
+    return false;
+}
+
+static const char *place_text(const Program *p, const Call *c)
+{
+    const Place *at = p2o_place_at(p->diags, c->loc);
+    return at && at->file ? p2o_printf(p->arena, "%s (%s:%u)", c->target, at->file, at->line) : c->target;
+}
+
+static void pair_vars(const Align *a, int k, Var *first, const Var *other)
+{
+    if (first && other)
+        a->to_first[k][other->id] = first;
+}
+
+/* Further recorded types are kept beside the first's. */
+static void keep_recorded(const Align *a, int k, Var *first, const Var *other)
+{
+    if (!first->also)
+        first->also = NEW_N(a->p[0]->arena, Type, (size_t)a->n);
+    ((Type *)(uintptr_t)first->also)[k - 1] = other->recorded;
+}
+
+static bool same_bytes(Arena *a, const Tensor *x, const Tensor *y)
+{
+    enum { LARGEST = 1 << 20 };
+    uint64_t n;
+    if (!p2o_tensor_nelem(x, &n) || n * p2o_dtype_bytes(x->dtype) > LARGEST)
+        return true;                            /* weights: their names and shapes were compared */
+    ArenaMark m = p2o_arena_mark(a);
+    size_t    nbytes = (size_t)n * p2o_dtype_bytes(x->dtype);
+    void     *px = p2o_alloc(a, nbytes), *py = p2o_alloc(a, nbytes);
+    bool      equal = p2o_tensor_load(x, px, nbytes) && p2o_tensor_load(y, py, nbytes) && !memcmp(px, py, nbytes);
+    p2o_arena_rewind(a, m);
+    return equal;
+}
+
+static bool same_weight(const Align *a, const Var *x, const Var *y)
+{
+    if (!x->tensor || !y->tensor)
+        return !x->tensor && !y->tensor;
+    if (x->tensor->dtype != y->tensor->dtype || x->tensor->rank != y->tensor->rank)
+        return false;
+    for (int i = 0; i < x->tensor->rank; i++)
+        if (x->tensor->sizes[i] != y->tensor->sizes[i])
+            return false;
+    return same_bytes(a->p[0]->arena, x->tensor, y->tensor);
+}
+
+static bool align_weights(const Align *a, int k)
+{
+    const Program *x = a->p[0], *y = a->p[k];
+    if (x->weights.n != y->weights.n)
+        return part_ways(a, 0, k, "they have different numbers of weights and constants");
+    for (size_t i = 0; i < x->weights.n; i++)
+        pair_vars(a, k, x->weights.at[i], y->weights.at[i]);
+    return true;
+}
+
+/* Constants that differ were computed from a size. */
+static bool settle_weights(const Align *a)
+{
+    const Program *x = a->p[0];
+    for (size_t i = 0; i < x->weights.n; i++) {
+        const Tensor *v[MAX_CAPTURES];
+        Var          *first = x->weights.at[i];
+        bool          equal = true;
+        for (int k = 0; k < a->n; k++) {
+            v[k] = a->p[k]->weights.at[i]->tensor;
+            equal &= same_weight(a, first, a->p[k]->weights.at[i]);
+        }
+        if (equal || (v[0] && p2o_baked_tensor(a->ops, a->p[0], a->bind, first, v, a->n)))
+            continue;
+        p2o_diag_advise(x->diags, DIAG_NOT_DYNAMIC, 0, "compute it in forward() from the input's shape, or pass it as an input",
+                        "the constant '%s' differs between captures: it was computed from a size",
+                        first->fqn ? first->fqn : first->name);
+        return false;
+    }
+    return true;
+}
+
+static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y);
+
+static bool differs_in(const Align *a, const Call *c, const Call *d, int k, const char *how)
+{
+    return part_ways(a, c->loc, k, p2o_printf(a->p[0]->arena, "%s %s %s", place_text(a->p[0], c), how,
+                                             place_text(a->p[k], d)));
+}
+
+/* A literal that differs is open.  Its hints so far: the same in captures 0 .. k-1 unless it is open already. */
+static void open_literal(const Align *a, const Call *c, int k, Arg *x, int64_t v)
+{
+    int64_t hints[MAX_CAPTURES] = { 0 };
+    if (p2o_dim_is_int(x->i, &hints[0])) {
+        for (int i = 1; i < a->n; i++)
+            hints[i] = hints[0];
+        x->i = p2o_soft(a->bind, hints, c->target, c->loc);
+    }
+    p2o_set_hint_at(a->bind, x->i, k, v);
+}
+
+static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *x, Dim y)
+{
+    int64_t v, w;
+    if (!p2o_dim_is_int(y, &w))
+        return x->i == y || differs_in(a, c, d, k, "has another symbolic size than");
+    if (p2o_dim_is_int(x->i, &v) && v == w)
+        return true;
+    if (w == INT64_MAX || (p2o_dim_is_int(x->i, &v) && v == INT64_MAX))
+        return differs_in(a, c, d, k, "ends elsewhere than");
+    open_literal(a, c, k, x, w);
+    return true;
+}
+
+static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
+{
+    if (x->n != y->n)
+        return differs_in(a, c, d, k, "has a list of another length (one that grows with a size can't be dynamic) than");
+    for (uint32_t i = 0; i < x->n; i++)
+        if (!align_arg(a, c, d, k, &x->items[i], &y->items[i]))
+            return false;
+    return true;
+}
+
+static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
+{
+    Arg **key = NEW(a->p[0]->arena, Arg *);
+    *key = x;
+    void **slot = p2o_map_slot(a->floats, (Str){ (const char *)key, sizeof *key });
+    if (!*slot) {
+        OpenFloat *f = NEW(a->p[0]->arena, OpenFloat);
+        f->call = c;
+        f->arg = x;
+        for (int i = 0; i < a->n; i++)
+            f->v[i] = x->f;
+        *slot = f;
+    }
+    ((OpenFloat *)*slot)->v[k] = v;
+}
+
+static bool settle_floats(const Align *a)
+{
+    for (size_t i = 0; i < a->floats->n; i++) {
+        const OpenFloat *f = a->floats->at[i].value;
+        const Body      *b = a->p[0]->main;
+        size_t           at = 0;
+        while (at < b->calls.n && b->calls.at[at] != f->call)
+            at++;
+        if (p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
+            continue;
+        p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, f->call->loc, "compute it from the input's shape with torch operators",
+                        "%s: a number was %g and %g in the captures; no size of the inputs explains it", f->call->target,
+                        f->v[0], f->v[a->n - 1]);
+        return false;
+    }
+    return true;
+}
+
+static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
+{
+    bool equal = x->kind == y->kind;
+    if (equal) {
+        switch (x->kind) {
+        case ARG_NONE: break;
+        case ARG_VAR: equal = x->var == a->to_first[k][y->var->id]; break;
+        case ARG_INT: return align_int(a, c, d, k, x, y->i);
+        case ARG_LIST: return align_list(a, c, d, k, x, y);
+        case ARG_FLOAT:
+            if (x->f != y->f && (x->f == x->f || y->f == y->f))
+                open_float(a, c, k, x, y->f);
+            break;
+        case ARG_BOOL: equal = x->b == y->b; break;
+        case ARG_DTYPE: equal = x->dtype == y->dtype; break;
+        case ARG_COMPLEX: equal = x->re_im[0] == y->re_im[0] && x->re_im[1] == y->re_im[1]; break;
+        case ARG_BODY: equal = false; break;        /* branches of fixed captures are not lined up */
+        default: equal = same(x->s ? x->s : "", y->s ? y->s : ""); break;
+        }
+    }
+    return equal || differs_in(a, c, d, k, "has another argument than");
+}
+
+static bool align_call(const Align *a, int k, Call *c, const Call *d)
+{
+    if (!same(c->target, d->target) || c->nargs != d->nargs || c->nouts != d->nouts)
+        return differs_in(a, c, d, k, "against");
+    for (int i = 0; i < c->nargs; i++)
+        if (!align_arg(a, c, d, k, &c->args[i], &d->args[i]))
+            return false;
+    for (int i = 0; i < c->nouts; i++) {
+        if (!c->outs[i] != !d->outs[i])
+            return differs_in(a, c, d, k, "has another result than");
+        if (!c->outs[i])
+            continue;
+        pair_vars(a, k, c->outs[i], d->outs[i]);
+        keep_recorded(a, k, c->outs[i], d->outs[i]);
+    }
+    return true;
+}
+
+static bool align_outputs(const Align *a, int k)
+{
+    const Program *x = a->p[0], *y = a->p[k];
+    if (x->outputs.n != y->outputs.n)
+        return part_ways(a, 0, k, "they return different numbers of values");
+    Call none = { .target = "the result" };
+    for (size_t i = 0; i < x->outputs.n; i++)
+        if (!align_arg(a, &none, &none, k, &x->outputs.at[i].value, &y->outputs.at[i].value))
+            return false;
+    return true;
+}
+
+static bool align_one(const Align *a, int k)
+{
+    const Program *x = a->p[0], *y = a->p[k];
+    size_t         n = x->main->calls.n < y->main->calls.n ? x->main->calls.n : y->main->calls.n;
+    for (size_t i = 0; i < x->main->inputs.n; i++)
+        pair_vars(a, k, x->main->inputs.at[i], y->main->inputs.at[i]);
+    if (!align_weights(a, k))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!align_call(a, k, x->main->calls.at[i], y->main->calls.at[i]))
+            return false;
+    if (x->main->calls.n != y->main->calls.n)
+        return part_ways(a, 0, k, p2o_printf(x->arena, "%zu calls against %zu", x->main->calls.n, y->main->calls.n));
+    return align_outputs(a, k);
+}
+
+bool p2o_align(Ops *o, Program *const *p, int n, Bindings *b)
+{
+    Map   floats = { .arena = p[0]->arena };
+    Align a = { .ops = o, .p = p, .n = n, .bind = b, .floats = &floats,
+                .to_first = NEW_N(p[0]->arena, Var **, (size_t)n) };
+    for (int k = 1; k < n; k++) {
+        a.to_first[k] = NEW_N(p[0]->arena, Var *, (size_t)p[k]->nvar + 1);
+        if (!align_one(&a, k))
+            return false;
+    }
+    return settle_weights(&a) && settle_floats(&a);
+}
+
+static bool align_axis(const Align *a, const char *input, Var *v, int axis, Dim *at)
+{
+    int64_t size[MAX_CAPTURES];
+    bool    differs = false;
+    for (int k = 0; k < a->n; k++) {
+        Var *w = a->p[k]->main->inputs.at[0];
+        for (size_t i = 0; i < a->p[0]->main->inputs.n; i++)
+            if (a->p[0]->main->inputs.at[i] == v)
+                w = a->p[k]->main->inputs.at[i];
+        if (!p2o_dim_is_int(w->recorded.shape.at[axis], &size[k]))
+            return true;                        /* a symbol of the capture stays one */
+        differs |= size[k] != size[0];
+    }
+    if (!differs && p2o_dim_is_int(*at, NULL))
+        return true;
+    if (p2o_dim_is_int(*at, NULL)) {
+        *at = p2o_dim_sym(a->p[0]->dims, p2o_printf(a->p[0]->arena, "%s_%d", input, axis));
+        p2o_set_role(a->bind, *at, ROLE_FILE);
+    }
+    for (int k = 0; k < a->n && p2o_dim_is_sym(*at); k++) {
+        int64_t had;
+        if (p2o_hint_at(a->bind, *at, k, &had) && had != size[k]) {
+            p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, 0, "use another name for one of them",
+                            "'%s' names sizes that differ in capture %d: %lld, and %lld for axis %d of '%s'",
+                            p2o_dim_name(*at), k + 1, (long long)had, (long long)size[k], axis, input);
+            return false;
+        }
+        p2o_set_hint_at(a->bind, *at, k, size[k]);
+    }
+    return true;
+}
+
+bool p2o_align_inputs(Program *const *p, int n, Bindings *b)
+{
+    Align a = { .p = p, .n = n, .bind = b };
+    for (int k = 1; k < n; k++) {
+        if (p[k]->main->inputs.n != p[0]->main->inputs.n)
+            return part_ways(&a, 0, k, "they have different numbers of inputs");
+        for (size_t i = 0; i < p[0]->main->inputs.n; i++) {
+            const Type *x = &p[0]->main->inputs.at[i]->recorded, *y = &p[k]->main->inputs.at[i]->recorded;
+            if (x->kind != y->kind || x->dtype != y->dtype || x->shape.rank != y->shape.rank)
+                return part_ways(&a, 0, k, p2o_printf(p[0]->arena, "input %zu has another type", i + 1));
+        }
+    }
+    for (size_t i = 0; i < p[0]->inputs.n; i++) {
+        Var *v = p[0]->inputs.at[i].var;
+        for (int axis = 0; v && axis < v->type.shape.rank; axis++)
+            if (!align_axis(&a, p[0]->inputs.at[i].name, v, axis, (Dim *)(uintptr_t)&v->type.shape.at[axis]))
+                return false;
+    }
+    return true;
+}

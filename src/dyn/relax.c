@@ -1,0 +1,374 @@
+#include "dyn/relax.h"
+
+#include "aten/infer.h"
+#include "aten/ops.h"
+
+typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
+    Dims     *dims;
+    Bindings *bind;
+    VEC(Dim)  syms;
+} Scope;
+
+static void add_symbol(void *user, Dim sym)
+{
+    Scope *s = user;
+    for (size_t i = 0; i < s->syms.n; i++)
+        if (s->syms.at[i] == sym)
+            return;
+    VEC_PUSH(p2o_dims_arena(s->dims), &s->syms, sym);
+}
+
+static Scope input_symbols(const Program *p, Bindings *b)
+{
+    Scope s = { .dims = p->dims, .bind = b };
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        const Type *t = &p->main->inputs.at[i]->type;
+        for (int k = 0; k < t->shape.rank; k++)
+            p2o_dim_symbols(p2o_resolve(b, t->shape.at[k]), add_symbol, &s);
+        if (t->kind == TY_INT && t->value)
+            p2o_dim_symbols(p2o_resolve(b, t->value), add_symbol, &s);
+    }
+    return s;
+}
+
+static bool needs_relaxing(const Program *p, const Bindings *b)
+{
+    if (p2o_ncapture(b) > 1)
+        return true;
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        const Var *v = p->main->inputs.at[i];
+        for (int k = 0; k < v->type.shape.rank; k++)
+            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && !p2o_dim_is_int(v->type.shape.at[k], NULL))
+                return true;
+    }
+    return false;
+}
+
+static bool some_captured_as_one(const Program *p, Bindings *b)
+{
+    Scope   s = input_symbols(p, b);
+    int64_t v;
+    for (size_t i = 0; i < s.syms.n; i++)
+        if (p2o_hint_at(b, s.syms.at[i], 0, &v) && v == 1)
+            return true;
+    return false;
+}
+
+static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
+{
+    int64_t v, hints[MAX_CAPTURES];
+    if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < least || v == INT64_MAX)
+        return;
+    for (int k = 0; k < p2o_ncapture(b); k++)
+        hints[k] = v;
+    x->i = p2o_soft(b, hints, c->target, c->loc);
+}
+
+/* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
+static void relax_call(Bindings *b, Call *c, int64_t least)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        const SchemaArg *a = &c->schema->args[i];
+        Arg             *x = &c->args[i];
+        bool             counts = c->op->counts && same(a->name, c->op->counts);
+        if (a->base != SB_SYMINT && !counts)
+            continue;
+        if (x->kind == ARG_LIST)
+            for (uint32_t k = 0; k < x->n; k++)
+                relax_item(b, c, &x->items[k], least);
+        else
+            relax_item(b, c, x, least);
+    }
+}
+
+/* With several captures a literal that is the same in all of them is one, if every size varies. */
+static bool all_vary(const Program *p, Bindings *b)
+{
+    Scope s = input_symbols(p, b);
+    for (size_t i = 0; i < s.syms.n; i++) {
+        int64_t first, v;
+        bool    varies = !p2o_hint_at(b, s.syms.at[i], 0, &first);
+        for (int k = 1; k < p2o_ncapture(b); k++)
+            varies |= !p2o_hint_at(b, s.syms.at[i], k, &v) || v != first;
+        if (!varies)
+            return false;
+    }
+    return true;
+}
+
+static void relax_program(Program *p, Bindings *b)
+{
+    if (p2o_ncapture(b) > 1 && all_vary(p, b))
+        return;
+    int64_t least = some_captured_as_one(p, b) ? 1 : 2;
+    for (size_t i = 0; i < p->main->calls.n; i++)
+        relax_call(b, p->main->calls.at[i], least);
+}
+
+typedef struct Settling {
+    Program  *prog;
+    Bindings *bind;
+    Scope     scope;
+    bool      failed;
+} Settling;
+
+/* Where a soft size stands: its call, for messages. */
+static bool arg_has(const Arg *x, Dim sym)
+{
+    if (x->kind == ARG_INT)
+        return x->i == sym;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (arg_has(&x->items[i], sym))
+            return true;
+    return false;
+}
+
+static const Call *call_with(const Program *p, Dim sym)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        const Call *c = p->main->calls.at[i];
+        for (int k = 0; k < c->nargs; k++)
+            if (arg_has(&c->args[k], sym))
+                return c;
+    }
+    return NULL;
+}
+
+static bool gives(const Settling *s, Dim expr, Dim sym)
+{
+    int64_t x, y;
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        if (!p2o_hint_at(s->bind, expr, k, &x) || !p2o_hint_at(s->bind, sym, k, &y) || x != y)
+            return false;
+    return true;
+}
+
+typedef struct Found {
+    Dim first;
+    int n;
+} Found;
+
+static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
+{
+    if (!expr || p2o_dim_is_int(expr, NULL) || !gives(s, expr, sym))
+        return;
+    if (f->first && p2o_dim_eq(s->prog->dims, expr, f->first) == YES)
+        return;
+    f->n++;
+    f->first = f->first ? f->first : expr;
+}
+
+/* What the size may be made of: sizes of the call's own tensors (the first *nlocal), and the inputs'
+ * symbols. */
+static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
+{
+    Scope bases = { .dims = s->prog->dims, .bind = s->bind };
+    for (int i = 0; c && i < c->nargs; i++) {
+        const Arg *x = &c->args[i];
+        size_t     n = x->kind == ARG_LIST ? x->n : 1;
+        for (size_t k = 0; k < n; k++) {
+            const Arg *item = x->kind == ARG_LIST ? &x->items[k] : x;
+            if (item->kind != ARG_VAR)
+                continue;
+            Shape shape = item->var->type.shape;
+            for (int d = 0; d < shape.rank; d++) {
+                Dim size = p2o_resolve(s->bind, shape.at[d]);
+                if (size && !p2o_dim_is_int(size, NULL) && !p2o_has_soft(s->bind, size))
+                    add_symbol(&bases, size);
+            }
+        }
+    }
+    *nlocal = bases.syms.n;
+    for (size_t i = 0; i < s->scope.syms.n; i++)
+        add_symbol(&bases, s->scope.syms.at[i]);
+    return bases;
+}
+
+/* A base with a small number: x + c, c*x, x//c, ceil(x/c). */
+static void search_with_number(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 8 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = -LARGEST; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_add(t, x, number), sym, f);
+            if (c < 2)
+                continue;
+            consider(s, p2o_dim_mul(t, x, number), sym, f);
+            consider(s, p2o_dim_floordiv(t, x, number), sym, f);
+            consider(s, p2o_dim_ceildiv(t, x, number), sym, f);
+        }
+    }
+}
+
+static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (size_t k = 0; k < bases->syms.n; k++) {
+            Dim x = bases->syms.at[i], y = bases->syms.at[k];
+            if (k < i) {
+                consider(s, p2o_dim_add(t, x, y), sym, f);
+                consider(s, p2o_dim_min(t, x, y), sym, f);
+                consider(s, p2o_dim_max(t, x, y), sym, f);
+            }
+            if (k <= i)
+                consider(s, p2o_dim_mul(t, x, y), sym, f);
+            if (k != i) {
+                consider(s, p2o_dim_sub(t, x, y), sym, f);
+                consider(s, p2o_dim_floordiv(t, x, y), sym, f);
+            }
+        }
+    }
+}
+
+/* How much is lacking to a multiple, and what is over: (-x) % c and x % c. */
+static void search_remainders(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 128 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = 2; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            consider(s, p2o_dim_mod(t, p2o_dim_neg(t, x), number), sym, f);
+            consider(s, p2o_dim_mod(t, x, number), sym, f);
+        }
+    }
+}
+
+/* One off, or half or twice, the size of a tensor at hand: as likely as a size itself. */
+static bool is_near_local(const Settling *s, const Scope *bases, size_t nlocal, Dim sym)
+{
+    Dims *t = s->prog->dims;
+    Found f = { 0 };
+    Dim   one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2);
+    for (size_t i = 0; i < nlocal; i++) {
+        Dim x = bases->syms.at[i];
+        consider(s, p2o_dim_add(t, x, one), sym, &f);
+        consider(s, p2o_dim_sub(t, x, one), sym, &f);
+        consider(s, p2o_dim_mul(t, x, two), sym, &f);
+        consider(s, p2o_dim_floordiv(t, x, two), sym, &f);
+        consider(s, p2o_dim_ceildiv(t, x, two), sym, &f);
+    }
+    return f.n > 0;
+}
+
+/* A size that is there already, if it is the only one and nothing near is as likely; else exactly one of
+ * all other expressions must fit. */
+static Found search_expression(const Settling *s, const Call *c, Dim sym)
+{
+    size_t nlocal;
+    Scope  bases = bases_for(s, c, &nlocal);
+    Found  f = { 0 };
+    for (size_t i = 0; i < bases.syms.n; i++)
+        consider(s, bases.syms.at[i], sym, &f);
+    if (f.n == 1 && !is_near_local(s, &bases, nlocal, sym))
+        return f;
+    search_with_number(s, &bases, sym, &f);
+    search_pairs(s, &bases, sym, &f);
+    if (!f.n)
+        search_remainders(s, &bases, sym, &f);
+    return f;
+}
+
+/* The dynamic size that was this literal at capture: of the call's own tensors or of the inputs. */
+static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
+{
+    size_t nlocal;
+    Scope  bases = bases_for(s, call_with(s->prog, sym), &nlocal);
+    for (size_t i = 0; i < bases.syms.n; i++) {
+        int64_t hint;
+        bool    alike = true;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++)
+            alike &= p2o_hint_at(s->bind, bases.syms.at[i], k, &hint) && hint == literal;
+        if (alike)
+            return bases.syms.at[i];
+    }
+    return NULL;
+}
+
+static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
+{
+    bool equal = p2o_hint_at(s->bind, sym, 0, first);
+    *last = *first;
+    for (int k = 1; k < p2o_ncapture(s->bind); k++)
+        equal &= p2o_hint_at(s->bind, sym, k, last) && *last == *first;
+    return equal;
+}
+
+/* Sizes that differ between captures and that one expression explains. */
+static void settle_found(void *user, Dim sym)
+{
+    Settling *s = user;
+    int64_t   first = 0, last;
+    if (is_same_in_all(s, sym, &first, &last))
+        return;
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
+    if (f.n != 1)
+        return;
+    p2o_bind(s->bind, sym, f.first);
+    p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+}
+
+/* A number, or the size that it was at capture?  Either would be a guess. */
+static bool report_alike(Settling *s, Dim sym, int64_t literal)
+{
+    Dim like = looks_like(s, sym, literal);
+    if (!like)
+        return false;
+    const Call *c = call_with(s->prog, sym);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
+                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    "%s: whether %lld is a number or follows %s cannot be told from one capture",
+                    c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
+    s->failed = true;
+    return true;
+}
+
+static void settle_literal(void *user, Dim sym)
+{
+    Settling *s = user;
+    int64_t   first = 0, last;
+    if (is_same_in_all(s, sym, &first, &last) && !report_alike(s, sym, first))
+        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+}
+
+static void report_open(void *user, Dim sym)
+{
+    Settling   *s = user;
+    int64_t     first = 0, last;
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
+    is_same_in_all(s, sym, &first, &last);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
+                    "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
+                    c ? c->target : "a call", (long long)first, (long long)last,
+                    f.n ? "more than one expression" : "no simple expression");
+    s->failed = true;
+}
+
+/* Found sizes make others known: after each round the types are inferred anew. */
+bool p2o_settle(Program *p, Bindings *b)
+{
+    if (!needs_relaxing(p, b))
+        return p2o_infer(p, b);
+    relax_program(p, b);
+    static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
+    for (size_t i = 0; i < COUNT_OF(rounds); i++) {
+        size_t before;
+        do {
+            if (!p2o_infer(p, b))
+                return false;
+            Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+            before = p2o_bindings_count(b);
+            p2o_each_soft(b, rounds[i], &s);
+            if (s.failed)
+                return false;
+        } while (p2o_bindings_count(b) != before);
+    }
+    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+    p2o_each_soft(b, report_open, &s);
+    return !s.failed && p2o_infer(p, b);
+}

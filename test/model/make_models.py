@@ -1,0 +1,350 @@
+"""Models of the kinds that users bring, saved by torch.export with outputs recorded at several sizes.
+
+usage: make_models.py FOLDER [NAME...]      needs PyTorch
+
+For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps NAME.c.pt2 (captures with
+fixed sizes, different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
+primes, and 0 where it is legal).
+"""
+import os
+import sys
+import warnings
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.export import Dim
+
+warnings.filterwarnings("ignore")
+MODELS = {}
+
+
+def model(name, args, sizes, axes, fixed=(0, 1)):
+    """args(*size) makes the inputs; axes has, per input, the axes that are dynamic; `fixed` are the sizes that the
+    fixed captures are taken at."""
+    def add(cls):
+        MODELS[name] = (cls, args, sizes, axes, fixed)
+        return cls
+    return add
+
+
+def randomize(m):
+    """BatchNorm statistics as training leaves them."""
+    for x in m.modules():
+        if isinstance(x, nn.modules.batchnorm._BatchNorm):
+            x.running_mean.uniform_(-1, 1)
+            x.running_var.uniform_(0.5, 2)
+            x.weight.data.uniform_(0.5, 2)
+            x.bias.data.uniform_(-1, 1)
+
+
+@model("residual", lambda b, h, w: (torch.randn(b, 3, h, w),), [(2, 12, 10), (3, 9, 16), (1, 7, 5), (5, 3, 11)],
+       [{0: "batch", 2: "height", 3: "width"}])
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.b1 = nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.c2, self.b2 = nn.Conv2d(6, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6)
+        self.cs, self.bs = nn.Conv2d(3, 6, 1), nn.BatchNorm2d(6)
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, x):
+        y = torch.relu(self.b1(self.c1(x)))
+        y = torch.relu(self.b2(self.c2(y)) + self.bs(self.cs(x)))
+        return self.fc(y.mean((2, 3)))
+
+
+@model("recurrent", lambda b, t: (torch.randn(b, t, 4), torch.randn(1, b, 3)), [(2, 5), (3, 7), (1, 1), (4, 11)],
+       [{0: "batch", 1: "time"}, {1: "batch"}])
+class Recurrent(nn.Module):
+    """A sequence read both ways by two one-way nets, a GRU with a given state, a stacked bidirectional net."""
+
+    def __init__(self):
+        super().__init__()
+        self.fw, self.bw = nn.LSTM(4, 3, batch_first=True), nn.LSTM(4, 3, batch_first=True)
+        self.gru = nn.GRU(6, 3, batch_first=True)
+        self.deep = nn.LSTM(3, 2, num_layers=2, bidirectional=True, batch_first=True)
+
+    def forward(self, x, h):
+        y = self.fw(x)[0]
+        z = self.bw(x.flip(1))[0]
+        index = torch.arange(z.shape[1] - 1, -1, -1, device=z.device)
+        z = z.gather(1, index[None, :, None].expand(z.shape[0], z.shape[1], z.shape[2]))
+        y, g = self.gru(torch.cat([y, z], -1), h)
+        return self.deep(y)[0], g
+
+
+@model("masked_attention", lambda n, b: (torch.randn(n, b, 16), torch.arange(n)[None] > torch.arange(n)[:, None]),
+       [(5, 2), (7, 3), (1, 1), (11, 4)], [{0: "n", 1: "b"}, {0: "n", 1: "n"}])
+class MaskedAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mha = nn.MultiheadAttention(16, 4)
+        self.layer = nn.TransformerEncoderLayer(16, 4, 24, dropout=0.0)
+
+    def forward(self, x, mask):
+        y = self.mha(x, x, x, attn_mask=mask)[0]
+        return self.layer(x + y, src_mask=mask)
+
+
+@model("decoder_cache", lambda b, s, p: (torch.randn(b, s, 64), torch.zeros(b, 1, s, p + s), torch.randn(b, 2, p, 16),
+                                         torch.randn(b, 2, p, 16)),
+       [(2, 3, 5), (3, 4, 6), (1, 1, 7), (2, 5, 0)],
+       [{0: "b", 1: "s"}, {0: "b", 2: "s", 3: "total"}, {0: "b", 2: "p"}, {0: "b", 2: "p"}])
+class DecoderCache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(64, 64, bias=False), nn.Linear(64, 32), nn.Linear(64, 32)
+        self.o = nn.Linear(64, 8)
+        self.norm = nn.LayerNorm(64)
+
+    def forward(self, x, mask, past_k, past_v):
+        b, s, _ = x.shape
+        h = self.norm(x)
+        q = self.q(h).view(b, s, 4, 16).transpose(1, 2)
+        k = torch.cat([past_k, self.k(h).view(b, s, 2, 16).transpose(1, 2)], 2)
+        v = torch.cat([past_v, self.v(h).view(b, s, 2, 16).transpose(1, 2)], 2)
+        kk, vv = (t[:, :, None].expand(-1, -1, 2, -1, -1).reshape(b, 4, -1, 16) for t in (k, v))
+        w = torch.softmax(q @ kk.transpose(-1, -2) / 4 + mask, -1)
+        return self.o((w @ vv).transpose(1, 2).reshape(b, s, 64)), k, v
+
+
+@model("pyramid", lambda b, h, w: (torch.randn(b, 3, h, w),), [(2, 13, 18), (3, 11, 15), (1, 7, 9), (2, 19, 8)],
+       [{0: "batch", 2: "height", 3: "width"}])
+class Pyramid(nn.Module):
+    """A deeper map resized to another's size, and pools of several sizes resized back."""
+
+    def __init__(self):
+        super().__init__()
+        self.c1, self.c2 = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, stride=2, padding=1)
+        self.p = nn.ModuleList(nn.Conv2d(4, 2, 1) for _ in range(4))
+
+    def forward(self, x):
+        a = self.c1(x)
+        b = self.c2(torch.relu(a))
+        y = a + F.interpolate(b, size=a.shape[-2:], mode="bilinear", align_corners=False)
+        out = [y]
+        for k, conv in zip((1, 2, 3, 6), self.p):
+            pooled = conv(F.adaptive_avg_pool2d(y, k))
+            out.append(F.interpolate(pooled, size=y.shape[-2:], mode="bilinear", align_corners=k % 2 == 1))
+        return torch.cat(out, 1)
+
+
+def unet(mode):
+    class UNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.d1, self.d2 = nn.Conv2d(1, 2, 2, stride=2), nn.Conv2d(2, 3, 2, stride=2)
+            self.u2, self.u1 = nn.ConvTranspose2d(3, 2, 2, stride=2), nn.ConvTranspose2d(4, 1, 2, stride=2)
+
+        def forward(self, x):
+            h, w = x.shape[-2:]
+            x = F.pad(x, (0, (8 - w % 8) % 8, 0, (8 - h % 8) % 8), mode=mode)
+            a = torch.relu(self.d1(x))
+            b = torch.relu(self.d2(a))
+            return self.u1(torch.cat([self.u2(b), a], 1))[..., :h, :w]
+    return UNet
+
+
+for _mode in ("replicate", "reflect"):
+    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 21, 10), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
+          [{0: "batch", 2: "height", 3: "width"}], fixed=(0, 1, 2))(unet(_mode))
+
+
+@model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (7, 5, 11), (1, 1, 1), (2, 5, 2)],
+       [{0: "batch", 1: "height", 2: "width"}])
+class Windows(nn.Module):
+    """Attention in shifted windows, with a mask built from the height and width."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(6, 18), nn.Linear(6, 6)
+
+    def split(self, x):
+        b, h, w, c = x.shape
+        return x.view(b, h // 4, 4, w // 4, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, c)
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        y = self.split(torch.roll(x, (-1, -1), (1, 2)))
+        rows = (torch.arange(h) >= h - 4).long() + (torch.arange(h) >= h - 1).long()
+        cols = (torch.arange(w) >= w - 4).long() + (torch.arange(w) >= w - 1).long()
+        region = self.split((rows[:, None] * 3 + cols[None, :])[None, :, :, None]).squeeze(-1)
+        mask = (region[:, None, :] != region[:, :, None]).float() * -100.0
+        q, k, v = self.qkv(y).chunk(3, -1)
+        a = q @ k.transpose(-1, -2)
+        n = mask.shape[0]
+        a = (a.view(-1, n, 16, 16) + mask[None]).view(-1, 16, 16)
+        y = self.proj(torch.softmax(a, -1) @ v)
+        y = y.view(b, h // 4, w // 4, 4, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(b, h, w, c)
+        return torch.roll(y, (1, 1), (1, 2))
+
+
+@model("writes", lambda n, m: (torch.randn(n + m, 5), torch.randn(m, 5), torch.randn(n + m, 5) > 0),
+       [(3, 4), (4, 6), (1, 1), (7, 2)], [{0: "rows"}, {0: "m"}, {0: "rows"}])
+class Writes(nn.Module):
+    def forward(self, x, y, mask):
+        x = x.clone()
+        x[: y.shape[0]] = y
+        x[mask] = 0.0
+        v = x[:, 1:3]
+        v += 1.0
+        v.t()[0].mul_(2.0)
+        return x, v
+
+
+@model("messages", lambda n, e: (torch.randn(n, 3), torch.randint(0, n, (2, e)), torch.randn(e)),
+       [(4, 7), (5, 9), (1, 1), (6, 0)], [{0: "nodes"}, {1: "edges"}, {0: "edges"}])
+class Messages(nn.Module):
+    """Sum, mean and max over the edges of each node, and a softmax per target."""
+
+    def forward(self, x, edges, weight):
+        src, dst = edges[0], edges[1]
+        m = x[src] * weight[:, None]
+        n = x.shape[0]
+        total = torch.zeros(n, 3).index_add(0, dst, m)
+        count = torch.zeros(n).index_add(0, dst, torch.ones_like(weight)).clamp(min=1)
+        top = torch.zeros(n, 3).scatter_reduce(0, dst[:, None].expand(-1, 3), m, "amax", include_self=False)
+        high = torch.full((n,), float("-inf")).scatter_reduce(0, dst, weight, "amax")
+        e = torch.exp(weight - high[dst])
+        return total, total / count[:, None], top, e / torch.zeros(n).index_add(0, dst, e)[dst]
+
+
+@model("spectrum", lambda b, t: (torch.randn(b, t),), [(2, 900), (3, 1100), (1, 640), (2, 1601)],
+       [{0: "batch", 1: "samples"}])
+class Spectrum(nn.Module):
+    """A centred STFT, magnitude, mel, log; and back to the length."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(40))
+        self.register_buffer("mel", torch.rand(8, 33))
+
+    def forward(self, x):
+        s = torch.stft(x, 64, 20, 40, self.window, center=True, pad_mode="reflect", return_complex=True)
+        mel = torch.log(self.mel @ s.abs() + 1e-5)
+        return mel, torch.istft(s, 64, 20, 40, self.window, length=x.shape[1])
+
+
+@model("sdpa3", lambda b, s: (torch.randn(b, s, 8),), [(2, 5), (3, 7), (1, 1), (4, 13)], [{0: "b", 1: "s"}])
+class Sdpa3(nn.Module):
+    def forward(self, x):
+        return F.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+@model("shuffle", lambda b, h, w: (torch.randn(b, 4, 2 * h, 2 * w),), [(2, 3, 4), (3, 5, 2), (1, 1, 1), (2, 4, 7)],
+       [{0: "b", 2: "h", 3: "w"}])
+class Shuffle(nn.Module):
+    def forward(self, x):
+        return F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), F.unfold(x, 2)
+
+
+@model("tied_head", lambda b, s: (torch.randint(0, 50, (b, s)),), [(2, 5), (3, 4), (1, 1), (2, 9)], [{0: "b", 1: "s"}])
+class TiedHead(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.head = nn.Embedding(50, 8), nn.Linear(8, 50, bias=False)
+        self.head.weight = self.emb.weight
+
+    def forward(self, ids):
+        return self.head(self.emb(ids))
+
+
+@model("bf16", lambda b, s: (torch.randn(b, s, 8),), [(2, 5), (3, 4), (1, 1), (2, 9)], [{0: "b", 1: "s"}])
+class Bf16(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).bfloat16()
+
+    def forward(self, x):
+        return self.layer(x.bfloat16()).float()
+
+
+@model("transposed", lambda b, h, w: (torch.randn(b, 4, h, w),), [(2, 5, 6), (3, 4, 7), (1, 1, 1), (2, 8, 3)],
+       [{0: "b", 2: "h", 3: "w"}])
+class Transposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.bn = nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), nn.BatchNorm2d(6)
+
+    def forward(self, x):
+        return self.bn(self.up(x))
+
+
+@model("unused_input", lambda b: (torch.randn(b, 3), torch.randn(b, 2), torch.randn(b, 3)), [(2,), (3,), (1,), (7,)],
+       [{0: "b"}, {0: "b"}, {0: "b"}])
+class UnusedInput(nn.Module):
+    def forward(self, x, unused, y):
+        return x + y
+
+
+@model("view_softmax", lambda a, b: (torch.randn(a, b, 2),), [(3, 4), (5, 2), (1, 1), (2, 7)], [{0: "a", 1: "b"}])
+class ViewSoftmax(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x.view(x.size(1), -1), -1)
+
+
+@model("branches", lambda b: (torch.randn(b, 4), torch.tensor(b % 2 == 0)), [(2,), (3,), (1,), (6,)], [{0: "b"}, {}])
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(4, 3), nn.Linear(4, 3)
+
+    def forward(self, x, flag):
+        return torch.cond(flag, lambda x: self.f(x), lambda x: torch.relu(self.g(x)), (x,))
+
+
+@model("transformer", lambda b, s, t: (torch.randn(b, s, 16), torch.randn(b, t, 16)),
+       [(2, 5, 3), (3, 4, 7), (1, 1, 1), (2, 9, 6)], [{0: "b", 1: "s"}, {0: "b", 1: "t"}])
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Transformer(16, 2, 1, 1, 24, dropout=0.0, batch_first=True)
+
+    def forward(self, src, tgt):
+        return self.net(src, tgt)
+
+
+def save(folder, name):
+    cls, make, sizes, axes, fixed = MODELS[name]
+    torch.manual_seed(0)
+    m = cls().eval()
+    randomize(m)
+    runs, record = [make(*s) for s in sizes], {}
+    with torch.no_grad():
+        for k, args in enumerate(runs):
+            out = m(*[t.clone() for t in args])
+            for i, t in enumerate(args):
+                record["s%d.in.%d" % (k, i)] = t.numpy()
+            for j, t in enumerate(out if isinstance(out, tuple) else (out,)):
+                record["s%d.out.%d" % (k, j)] = t.numpy()
+        np.savez_compressed(os.path.join(folder, name + ".npz"), **record)
+        shapes = tuple({a: Dim.AUTO for a in x} for x in axes)
+        captures = [("", 0, shapes)] + [("." + c, at, None) for c, at in zip("abc", fixed)]
+        for suffix, at, dynamic in captures:
+            try:
+                program = torch.export.export(m, runs[at], dynamic_shapes=dynamic, strict=False)
+                torch.export.save(program, os.path.join(folder, name + suffix + ".pt2"))
+                strip(os.path.join(folder, name + suffix + ".pt2"))
+            except Exception as e:
+                print("%s%s: PyTorch does not capture it: %s" % (name, suffix, str(e).strip().split("\n")[0][:150]))
+
+
+def strip(path):
+    """The same archive without the example inputs and compressed: fixtures should be small."""
+    import zipfile
+    with zipfile.ZipFile(path) as z:
+        entries = [(i.filename, z.read(i)) for i in z.infolist()]
+    with zipfile.ZipFile(path, "w") as z:
+        for name, data in entries:
+            if "/data/sample_inputs/" in name:
+                continue
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
+            z.writestr(info, data)
+
+
+if __name__ == "__main__":
+    for each in sys.argv[2:] or MODELS:
+        save(sys.argv[1], each)

@@ -1,0 +1,301 @@
+/* Fixed captures, told what the truth is: random programs over symbolic sizes are written out at given
+ * sizes, as a capture would, and converted back.  The engine must recover the truth or refuse; it must
+ * never come up with something else. */
+#include "check.h"
+
+#include "aten/functional.h"
+#include "aten/infer.h"
+#include "dyn/align.h"
+#include "dyn/declare.h"
+#include "dyn/relax.h"
+#include "ir/program_text.h"
+
+enum { MAX_LINES = 12, NSYM = 2 };
+
+static uint64_t state = 0x9E3779B97F4A7C15u;
+
+static uint64_t next_random(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static int pick(int n) { return (int)(next_random() % (uint64_t)n); }
+
+/* A program as lines with sizes in them: "y3 = view(y2, [%0, %1])", %i being dims[i]. */
+typedef struct Line {
+    const char *format;
+    Dim         dims[8];
+} Line;
+
+typedef struct Truth {
+    Arena *arena;
+    Dims  *dims;
+    Dim    sym[NSYM];
+    Line   line[MAX_LINES];
+    int    n;
+    Dim    shape[8];            /* of the last value */
+    int    rank;
+    bool   forced;              /* every size in it follows from the types alone */
+} Truth;
+
+static Dim num(Truth *t, int64_t v) { return p2o_dim_int(t->dims, v); }
+
+static Line *add_line(Truth *t, const char *format)
+{
+    Line *l = &t->line[t->n++];
+    *l = (Line){ .format = format };
+    return l;
+}
+
+static const char *list_format(Truth *t, const char *head, int rank, const char *tail)
+{
+    Buf b = { .arena = t->arena };
+    p2o_puts(&b, head);
+    for (int i = 0; i < rank; i++)
+        p2o_putf(&b, "%s%%%d", i ? ", " : "", i);
+    p2o_puts(&b, tail);
+    return b.at;
+}
+
+static void op_view_merge(Truth *t)
+{
+    int at = pick(t->rank - 1);
+    t->shape[at] = p2o_dim_mul(t->dims, t->shape[at], t->shape[at + 1]);
+    for (int i = at + 1; i + 1 < t->rank; i++)
+        t->shape[i] = t->shape[i + 1];
+    t->rank--;
+    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = view(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    memcpy(l->dims, t->shape, sizeof l->dims);
+}
+
+static void op_view_split(Truth *t)
+{
+    int     at = pick(t->rank);
+    int64_t v;
+    Dim     half = p2o_dim_exact_div(t->dims, t->shape[at], num(t, 2));
+    if (!half || t->rank > 5 || (p2o_dim_is_int(half, &v) && v < 1))
+        return;
+    for (int i = t->rank; i > at; i--)
+        t->shape[i] = t->shape[i - 1];
+    t->shape[at] = half;
+    t->shape[at + 1] = num(t, 2);
+    t->rank++;
+    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    memcpy(l->dims, t->shape, sizeof l->dims);
+}
+
+static void op_transpose(Truth *t)
+{
+    int i = pick(t->rank), j = pick(t->rank);
+    Dim d = t->shape[i];
+    t->shape[i] = t->shape[j];
+    t->shape[j] = d;
+    add_line(t, p2o_printf(t->arena, "y%d = transpose.int(y%d, %d, %d)", t->n + 1, t->n, i, j));
+}
+
+/* zeros of the same shape, some sizes 1. */
+static void op_add_zeros(Truth *t)
+{
+    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "z%d = zeros([", t->n + 1), t->rank, "])"));
+    for (int i = 0; i < t->rank; i++)
+        l->dims[i] = pick(3) ? t->shape[i] : num(t, 1);
+    add_line(t, p2o_printf(t->arena, "y%d = add.Tensor(y%d, z%d)", t->n + 1, t->n - 1, t->n));
+}
+
+static void op_cat(Truth *t)
+{
+    int at = pick(t->rank);
+    t->shape[at] = p2o_dim_mul(t->dims, t->shape[at], num(t, 2));
+    add_line(t, p2o_printf(t->arena, "y%d = cat([y%d, y%d], %d)", t->n + 1, t->n, t->n, at));
+}
+
+static void op_expand(Truth *t)
+{
+    if (t->rank > 5)
+        return;
+    Line *l = add_line(t, p2o_printf(t->arena, "u%d = unsqueeze(y%d, 0)", t->n + 1, t->n));
+    for (int i = t->rank; i > 0; i--)
+        t->shape[i] = t->shape[i - 1];
+    t->shape[0] = num(t, 3);
+    t->rank++;
+    l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = expand(u%d, [", t->n + 1, t->n), t->rank, "])"));
+    memcpy(l->dims, t->shape, sizeof l->dims);
+}
+
+/* Up to a size that only another capture can tell from a number. */
+static void op_slice(Truth *t)
+{
+    int     at = pick(t->rank);
+    int64_t v;
+    if (p2o_dim_is_int(t->shape[at], &v))
+        return;
+    Dim   end = pick(2) ? p2o_dim_sub(t->dims, t->shape[at], num(t, 1)) : p2o_dim_floordiv(t->dims, t->shape[at], num(t, 2));
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %%0)", t->n + 1, t->n, at));
+    l->dims[0] = end;
+    t->shape[at] = end;
+    t->forced = false;
+}
+
+static void make_truth(Truth *t, bool with_slices)
+{
+    static void (*const ops[])(Truth *) = { op_view_merge, op_view_split, op_transpose, op_add_zeros, op_cat,
+                                            op_expand, op_slice };
+    t->n = 0;
+    t->forced = true;
+    t->sym[0] = p2o_dim_sym(t->dims, "b");
+    t->sym[1] = p2o_dim_sym(t->dims, "s");
+    t->rank = 3;
+    t->shape[0] = t->sym[0];
+    t->shape[1] = t->sym[1];
+    t->shape[2] = num(t, 4);
+    add_line(t, "y1 = relu(x)");
+    while (t->n < MAX_LINES - 2) {
+        int k = pick(with_slices ? 7 : 6);
+        if (k != 0 || t->rank > 1)
+            ops[k](t);
+        if (pick(6) == 0)
+            break;
+    }
+}
+
+typedef struct At {
+    const Truth *t;
+    int64_t      value[NSYM];
+} At;
+
+static bool value_at(void *user, Dim sym, int64_t *v)
+{
+    const At *at = user;
+    for (int i = 0; i < NSYM; i++) {
+        if (sym == at->t->sym[i]) {
+            *v = at->value[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The program as a capture at these sizes would have it; false when a size would be 0. */
+static bool write_capture(Truth *t, const int64_t *size, Buf *out)
+{
+    At at = { .t = t, .value = { size[0], size[1] } };
+    p2o_putf(out, "x: f32[%lld, %lld, 4]\n", (long long)size[0], (long long)size[1]);
+    for (int i = 0; i < t->n; i++) {
+        for (const char *p = t->line[i].format; *p; p++) {
+            int64_t v;
+            if (*p != '%') {
+                p2o_put(out, p, 1);
+                continue;
+            }
+            p++;
+            if (!p2o_dim_eval(t->dims, t->line[i].dims[*p - '0'], value_at, &at, &v) || v < 1)
+                return false;
+            p2o_putf(out, "%lld", (long long)v);
+        }
+        p2o_puts(out, "\n");
+    }
+    p2o_putf(out, "return y%d\n", t->n);
+    return true;
+}
+
+/* A size that happens to be the same in both captures cannot be told from a number: users choose sizes
+ * that avoid it. */
+static bool all_differ(Truth *t, int64_t (*size)[NSYM])
+{
+    At first = { .t = t, .value = { size[0][0], size[0][1] } }, second = { .t = t, .value = { size[1][0], size[1][1] } };
+    for (int i = 0; i < t->n; i++) {
+        for (int k = 0; k < 8; k++) {
+            Dim     d = t->line[i].dims[k];
+            int64_t x, y;
+            if (d && !p2o_dim_is_int(d, NULL) && p2o_dim_eval(t->dims, d, value_at, &first, &x) &&
+                p2o_dim_eval(t->dims, d, value_at, &second, &y) && x == y)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int nright, nrefused;
+
+/* Converts captures and holds the result against the truth. */
+static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
+{
+    Arena    *a = p2o_arena_new(NULL, NULL);
+    Diags    *d = p2o_diags_new(a, NULL, NULL);
+    Dims     *dims = p2o_dims_new(a);
+    Ops      *ops = p2o_ops_new(a, dims);
+    Bindings *b = p2o_bindings_new(dims, n);
+    Program  *p[2];
+    bool      ok = true;
+    for (int k = 0; k < n && ok; k++) {
+        Buf text = { .arena = a };
+        ok = write_capture(t, size[k], &text);
+        p[k] = ok ? p2o_program_parse(d, dims, buf_str(&text)) : NULL;
+        ok = ok && p[k] && p2o_functional(ops, p[k]);
+    }
+    if (!ok) {
+        CHECK(p2o_diags_errors(d) == 0);
+        p2o_arena_free(a);
+        return;
+    }
+    if (declared)
+        p2o_declare_input(p[0], b, STR("x:b,s,4"));
+    p2o_declare_rest(p[0]);
+    if (n > 1)
+        ok = p2o_align_inputs(p, n, b) && p2o_align(ops, p, n, b);
+    ok = ok && p2o_settle(p[0], b);
+    if (!ok) {
+        nrefused++;
+        CHECK(p2o_diags_errors(d) > 0);
+        p2o_arena_free(a);
+        return;
+    }
+    nright++;
+    Shape       got = p[0]->outputs.at[0].value.var->type.shape;
+    const char *names[NSYM] = { declared ? "b" : "x_0", declared ? "s" : "x_1" };
+    bool        same_rank = got.rank == t->rank;
+    CHECK(same_rank);
+    for (int round = 0; same_rank && round < 4; round++) {
+        At      want = { .t = t, .value = { 1 + pick(9), 2 + pick(9) } };
+        Truth   found = { .dims = dims };
+        for (int i = 0; i < NSYM; i++)
+            found.sym[i] = p2o_dim_sym(dims, names[i]);
+        At have = { .t = &found, .value = { want.value[0], want.value[1] } };
+        for (int i = 0; i < t->rank; i++) {
+            int64_t x = -1, y = -2;
+            CHECK(p2o_dim_eval(t->dims, t->shape[i], value_at, &want, &x) &&
+                  p2o_dim_eval(dims, p2o_resolve(b, got.at[i]), value_at, &have, &y));
+            if (x < 0)
+                continue;                       /* no such program at these sizes */
+            CHECK(x == y);
+            if (x != y) {
+                Buf text = { .arena = a };
+                write_capture(t, size[0], &text);
+                printf("%saxis %d: %s, the truth is %s (%d captures%s)\n", text.at, i, p2o_dim_text(dims, got.at[i]),
+                       p2o_dim_text(t->dims, t->shape[i]), n, declared ? ", declared" : "");
+            }
+        }
+    }
+    p2o_arena_free(a);
+}
+
+int main(void)
+{
+    for (int round = 0; round < 4000; round++) {
+        Arena  *a = p2o_arena_new(NULL, NULL);
+        Truth   t = { .arena = a, .dims = p2o_dims_new(a) };
+        int64_t size[2][NSYM] = { { 2 + pick(6), 2 + pick(6) }, { 2 + pick(9), 2 + pick(9) } };
+        make_truth(&t, round % 2);
+        if (t.forced)                                   /* one capture: numbers that nothing forces stay */
+            try_captures(&t, 1, size, true);
+        if (size[0][0] != size[1][0] && size[0][1] != size[1][1] && all_differ(&t, size))
+            try_captures(&t, 2, size, round % 3 == 0);
+        p2o_arena_free(a);
+    }
+    printf("recovered %d, refused %d\n", nright, nrefused);
+    CHECK(nright > 3 * nrefused);                       /* refusing everything would be right, and useless */
+    return check_report();
+}

@@ -1,4 +1,4 @@
-/* Activations, softmax, and dropout as it is at inference.
+/* Activations and softmax.
  *
  * ONNX Runtime's kernels of most activations know no f64: there they are written out. */
 #include "aten/lower.h"
@@ -354,38 +354,7 @@ static Value *lower_safe_softmax(Lower *lo, const Call *c)
     return choose(lo, emit(lo, ONNX_Equal, most, lowest), num(lo, y->dtype, 0), y);
 }
 
-static bool drops(const Call *c)
-{
-    bool train = p2o_call_arg(c, "train")->kind == ARG_NONE || bool_arg(c, "train");
-    return train && float_arg(c, "p") != 0;
-}
-
-static void shape_dropout(Infer *in, const Call *c)
-{
-    if (drops(c))
-        rule_unsupported(in, "training: call model.eval() before the capture");
-    p2o_rule_same(in, c);
-}
-
-static void shape_native_dropout(Infer *in, const Call *c)
-{
-    shape_dropout(in, c);
-    set_out(in, c, 1, DT_BOOL, shape_arg(c, "input"));
-}
-
-static Value *lower_dropout(Lower *lo, const Call *c) { return tensor_arg(lo, c, "input"); }
-
-static void lower_native_dropout(Lower *lo, const Call *c, Value **out)
-{
-    out[0] = tensor_arg(lo, c, "input");
-    if (c->outs[1])
-        out[1] = full(lo, out_shape(c, 1), DT_BOOL, 1);
-}
-
 #define TRAINING_LIMIT "training=True"
-#define ROW_DROPOUT(name)                                                                       \
-    { name "(Tensor input, float p, bool train) -> Tensor", shape_dropout, .lower = lower_dropout, \
-      .limits = TRAINING_LIMIT }
 
 const AtenOp p2o_ops_act[] = {
     { "relu(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_relu },
@@ -441,11 +410,5 @@ const AtenOp p2o_ops_act[] = {
       .lower = lower_log_softmax },
     { "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape_half_softmax,
       .lower = lower_log_softmax },
-    ROW_DROPOUT("dropout"),
-    ROW_DROPOUT("feature_dropout"),
-    ROW_DROPOUT("alpha_dropout"),
-    ROW_DROPOUT("feature_alpha_dropout"),
-    { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape_native_dropout,
-      .lower_many = lower_native_dropout, .limits = TRAINING_LIMIT },
     { 0 },
 };

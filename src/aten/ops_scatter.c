@@ -308,11 +308,19 @@ static bool needs_newer_opset(const Lower *lo, const char *reduction)
     return lo->opset < 18 && (same(reduction, "max") || same(reduction, "min"));
 }
 
+static bool reduction_ok(Infer *in, const Call *c)
+{
+    const char *how = str_arg(c, "reduce");
+    DType       t = type_arg(c, "self").dtype;
+    if (reduction_named(how) && !(same(how, "mean") && t == DT_BOOL))
+        return true;
+    rule_fail(in, "reduce '%s' of %s", how, p2o_dtype_torch(t));
+    return false;
+}
+
 static void shape_scatter_reduce(Infer *in, const Call *c)
 {
-    if (!reduction_named(str_arg(c, "reduce")))
-        rule_fail(in, "reduce '%s'", str_arg(c, "reduce"));
-    else
+    if (reduction_ok(in, c))
         shape_scatter(in, c);
 }
 
@@ -371,10 +379,9 @@ static Value *lower_index_copy(Lower *lo, const Call *c)
 
 static void shape_index_reduce(Infer *in, const Call *c)
 {
-    const char *how = str_arg(c, "reduce");
-    if (!reduction_named(how) || same(how, "sum"))
-        rule_fail(in, "reduce '%s'", how);
-    else
+    if (same(str_arg(c, "reduce"), "sum"))
+        rule_fail(in, "reduce 'sum'");
+    else if (reduction_ok(in, c))
         shape_index_write(in, c);
 }
 
@@ -465,6 +472,11 @@ static void shape_embedding_bag(Infer *in, const Call *c)
         rule_fail(in, "mode %lld", (long long)int_arg(c, "mode"));
         return;
     }
+    if (has_arg(c, "per_sample_weights") &&
+        (!must_rank(in, c, "per_sample_weights", 1) ||
+         !must_equal(in, c, shape_arg(c, "per_sample_weights").at[0], shape_arg(c, "indices").at[0],
+                     "weights and indices")))
+        return;
     Dim bags = offsets.shape.at[0];
     if (bool_arg(c, "include_last_offset"))
         bags = p2o_dim_sub(in->dims, bags, int_dim(in, 1));

@@ -869,21 +869,6 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
     return y;
 }
 
-static void shape_det(Infer *in, const Call *c)
-{
-    Type x = p2o_arg_type(&c->args[0]);
-    if (must_be_square(in, c, x.shape))
-        set_out(in, c, 0, x.dtype, slice_shape(x.shape, 0, x.shape.rank - 2));
-}
-
-static Value *lower_det(Lower *lo, const Call *c)
-{
-    Value *x = p2o_arg_value(lo, &c->args[0], DT_F32);
-    if (x->dtype != DT_F32)
-        return unsupported(lo, c, "%s", p2o_dtype_torch(x->dtype));
-    return emit(lo, ONNX_Det, x);
-}
-
 /* What a norm is taken over and how. */
 typedef struct Norm {
     int     ndim, dim[MAX_RANK];
@@ -1049,8 +1034,6 @@ const AtenOp p2o_ops_linalg[] = {
       .limits = "no negative powers" },
     { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
       .limits = "no negative powers" },
-    { "det(Tensor self) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
-    { "linalg_det(Tensor A) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
     { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
       .limits = "no singular values (2, -2, nuc of matrices)" },
     { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,

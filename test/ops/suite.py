@@ -111,7 +111,7 @@ def grown(inputs, tensors):
                 break
             more = out[i].index_select(axis, torch.tensor([0]))
             if more.is_floating_point():
-                more = more * 0.9               # no ties, and the same sign and domain
+                more = (more * 0.9).flatten().roll(1).view_as(more)     # no ties, regular matrices, the same domain
             out[i] = torch.cat([out[i], more], axis)
         else:
             yield symbol, out

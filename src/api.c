@@ -369,17 +369,6 @@ static bool line_up(p2o_conversion *c)
            p2o_align(c->ops, c->programs, c->nprogram, c->bindings);
 }
 
-/* Fixed captures are gone through twice: with their literals open, and with them settled. */
-static bool settle_sizes(p2o_conversion *c)
-{
-    if (p2o_relax_needed(c->program, c->bindings)) {
-        p2o_relax(c->program, c->bindings);
-        if (!p2o_infer(c->program, c->bindings) || !p2o_settle(c->program, c->bindings))
-            return false;
-    }
-    return p2o_infer(c->program, c->bindings);
-}
-
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
     size_t   errors = p2o_diags_errors(c->diags);
@@ -395,7 +384,7 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
     check_names(c);
     declare_all(c);
-    if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !settle_sizes(c))
+    if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !p2o_settle(p, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
     LowerOptions lo = { .opset = c->options.opset, .input_names = c->input_names, .ninput = c->ninput_name,

@@ -88,8 +88,6 @@ static bool must_be_float(Infer *in, DType t)
 static bool must_reduce(Infer *in, const Call *c, Axes *a, Shape *out)
 {
     Type x = type_arg(c, "self");
-    if (!must_be_real(in, x))
-        return false;
     if (!find_axes(c, x.shape.rank, a)) {
         rule_fail(in, "dim is out of range or comes twice, rank %d", x.shape.rank);
         return false;
@@ -198,7 +196,7 @@ static void shape_truth(Infer *in, const Call *c)
     DType t = x.dtype == DT_U8 ? DT_U8 : DT_BOOL;
     if (!is_no_reduction(c))
         reduce_to(in, c, t);
-    else if (must_be_real(in, x))
+    else
         set_out(in, c, 0, t, x.shape);
 }
 
@@ -370,7 +368,7 @@ static Value *lower_logsumexp(Lower *lo, const Call *c)
 
 static void shape_trace(Infer *in, const Call *c)
 {
-    if (must_be_real(in, type_arg(c, "self")) && must_rank(in, c, "self", 2))
+    if (must_rank(in, c, "self", 2))
         set_out(in, c, 0, sum_type(c, "self"), (Shape){ 0, NULL });
 }
 
@@ -609,31 +607,9 @@ static void shape_vector_norm(Infer *in, const Call *c)
         reduce_to(in, c, optional_arg(c, "dtype") ? dtype_arg(c, "dtype", t) : t);
 }
 
-static bool is_even(double p) { return fmod(p, 2) == 0; }
-
-/* |x|^p */
-static Value *power_of(Lower *lo, Value *x, double p)
-{
-    if (p == 0)
-        return cast(lo, cast(lo, x, DT_BOOL), x->dtype);
-    Value *y = is_even(p) ? x : emit(lo, ONNX_Abs, x);
-    if (p == 1)
-        return y;
-    return p == 2 ? emit(lo, ONNX_Mul, y, y) : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
-}
-
-/* sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and infinity (the extremes of |x|) */
 static Value *norm_of_order(Lower *lo, Value *x, const Axes *a, double p)
 {
-    if (p != 0 && a->n == 0)
-        return emit(lo, ONNX_Abs, x);
-    if (p == 1 || p == 2)
-        return reduce_over_axes(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, a);
-    if (isinf(p))
-        return reduce_over_axes(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin,
-                                emit(lo, ONNX_Abs, x), a);
-    Value *sum = reduce_over_axes(lo, ONNX_ReduceSum, power_of(lo, x, p), a);
-    return p == 0 ? sum : emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
+    return p_norm(lo, x, a->at, a->n, a->keep, p);
 }
 
 /* The order is called p or ord; None is 2. */
@@ -663,7 +639,7 @@ static Value *lower_powsum(Lower *lo, const Call *c)
         return NULL;
     if (isinf(p))
         return unsupported(lo, c, "the power %g", p);
-    return cast(lo, reduce_by(lo, c, ONNX_ReduceSum, power_of(lo, x, p)), out_dtype(c, 0));
+    return cast(lo, reduce_by(lo, c, ONNX_ReduceSum, abs_power(lo, x, p)), out_dtype(c, 0));
 }
 
 static Axes axes_but(int rank_, int axis)

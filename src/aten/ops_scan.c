@@ -73,9 +73,7 @@ static void shape_cumulative(Infer *in, const Call *c, DType t)
 {
     Type x = type_arg(c, "self");
     int  dim;
-    if (is_complex(x.dtype) || is_complex(t))
-        rule_unsupported(in, "complex tensors");
-    else if (must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
+    if (must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
         set_out(in, c, 0, t, x.shape);
 }
 

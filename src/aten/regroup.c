@@ -19,24 +19,7 @@ bool is_soft(const Infer *in, Dim d)
     return d && p2o_dim_is_sym(d) && p2o_role(in->bind, d) == ROLE_SOFT && !p2o_is_bound(in->bind, d);
 }
 
-typedef struct SoftSearch {
-    const Infer *in;
-    bool         found;
-} SoftSearch;
-
-static void note_soft(void *user, Dim sym)
-{
-    SoftSearch *s = user;
-    s->found |= is_soft(s->in, sym);
-}
-
-bool has_open(const Infer *in, Dim d)
-{
-    SoftSearch search = { .in = in };
-    if (d)
-        p2o_dim_symbols(d, note_soft, &search);
-    return search.found;
-}
+bool has_open(const Infer *in, Dim d) { return p2o_has_soft(in->bind, d); }
 
 static bool has_soft(const Infer *in, Shape s)
 {
@@ -291,6 +274,27 @@ static int find_hole(Infer *in, Shape to)
         hole = i;
     }
     return hole;
+}
+
+/* An open bound lay inside at capture; it is asked again when it is settled. */
+static bool is_open_inside(Infer *in, Dim i, Dim size)
+{
+    int64_t v, most;
+    return is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) && p2o_hint_at(in->bind, size, 0, &most) &&
+           v <= most;
+}
+
+bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
+{
+    bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
+    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, from, to)) {
+        rule_unsupported(in, "start or end whose sign is not known: %s:%s", p2o_dim_text(in->dims, start),
+                         p2o_dim_text(in->dims, end));
+        return false;
+    }
+    *from = open_start ? start : *from;
+    *to = open_end ? end : *to;
+    return true;
 }
 
 bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)

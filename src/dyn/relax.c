@@ -1,5 +1,6 @@
 #include "dyn/relax.h"
 
+#include "aten/infer.h"
 #include "aten/ops.h"
 
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
@@ -30,7 +31,7 @@ static Scope input_symbols(const Program *p, Bindings *b)
     return s;
 }
 
-bool p2o_relax_needed(const Program *p, const Bindings *b)
+static bool needs_relaxing(const Program *p, const Bindings *b)
 {
     if (p2o_ncapture(b) > 1)
         return true;
@@ -95,7 +96,7 @@ static bool all_vary(const Program *p, Bindings *b)
     return true;
 }
 
-void p2o_relax(Program *p, Bindings *b)
+static void relax_program(Program *p, Bindings *b)
 {
     if (p2o_ncapture(b) > 1 && all_vary(p, b))
         return;
@@ -172,7 +173,7 @@ static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
             Shape shape = item->var->type.shape;
             for (int d = 0; d < shape.rank; d++) {
                 Dim size = p2o_resolve(s->bind, shape.at[d]);
-                if (size && !p2o_dim_is_int(size, NULL))
+                if (size && !p2o_dim_is_int(size, NULL) && !p2o_has_soft(s->bind, size))
                     add_symbol(&bases, size);
             }
         }
@@ -271,49 +272,103 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
     return f;
 }
 
-static void warn_if_alike(Settling *s, Dim sym, int64_t literal)
+/* The dynamic size that was this literal at capture: of the call's own tensors or of the inputs. */
+static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
 {
-    for (size_t i = 0; i < s->scope.syms.n; i++) {
+    size_t nlocal;
+    Scope  bases = bases_for(s, call_with(s->prog, sym), &nlocal);
+    for (size_t i = 0; i < bases.syms.n; i++) {
         int64_t hint;
-        if (!p2o_hint_at(s->bind, s->scope.syms.at[i], 0, &hint) || hint != literal)
-            continue;
-        const Call *c = call_with(s->prog, sym);
-        p2o_diag(s->prog->diags, DIAG_WARN, c ? c->loc : 0, "%s: %lld stays a number although %s had that size at capture",
-                 c ? c->target : "a size", (long long)literal, p2o_dim_name(s->scope.syms.at[i]));
-        return;
+        bool    alike = true;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++)
+            alike &= p2o_hint_at(s->bind, bases.syms.at[i], k, &hint) && hint == literal;
+        if (alike)
+            return bases.syms.at[i];
     }
+    return NULL;
 }
 
-static void settle_one(void *user, Dim sym)
+static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
+{
+    bool equal = p2o_hint_at(s->bind, sym, 0, first);
+    *last = *first;
+    for (int k = 1; k < p2o_ncapture(s->bind); k++)
+        equal &= p2o_hint_at(s->bind, sym, k, last) && *last == *first;
+    return equal;
+}
+
+/* Sizes that differ between captures and that one expression explains. */
+static void settle_found(void *user, Dim sym)
 {
     Settling *s = user;
-    int64_t   first = 0, v = 0;
-    bool      fixed = true;
-    p2o_hint_at(s->bind, sym, 0, &first);
-    for (int k = 1; k < p2o_ncapture(s->bind); k++)
-        fixed &= p2o_hint_at(s->bind, sym, k, &v) && v == first;
-    if (fixed) {
-        warn_if_alike(s, sym, first);
-        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+    int64_t   first = 0, last;
+    if (is_same_in_all(s, sym, &first, &last))
         return;
-    }
     const Call *c = call_with(s->prog, sym);
     Found       f = search_expression(s, c, sym);
-    if (f.n == 1) {
-        p2o_bind(s->bind, sym, f.first);
-        p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+    if (f.n != 1)
         return;
-    }
+    p2o_bind(s->bind, sym, f.first);
+    p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+}
+
+/* A number, or the size that it was at capture?  Either would be a guess. */
+static bool report_alike(Settling *s, Dim sym, int64_t literal)
+{
+    Dim like = looks_like(s, sym, literal);
+    if (!like)
+        return false;
+    const Call *c = call_with(s->prog, sym);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
+                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    "%s: whether %lld is a number or follows %s cannot be told from one capture",
+                    c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
+    s->failed = true;
+    return true;
+}
+
+static void settle_literal(void *user, Dim sym)
+{
+    Settling *s = user;
+    int64_t   first = 0, last;
+    if (is_same_in_all(s, sym, &first, &last) && !report_alike(s, sym, first))
+        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+}
+
+static void report_open(void *user, Dim sym)
+{
+    Settling   *s = user;
+    int64_t     first = 0, last;
+    const Call *c = call_with(s->prog, sym);
+    Found       f = search_expression(s, c, sym);
+    is_same_in_all(s, sym, &first, &last);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
                     "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
-                    c ? c->target : "a call", (long long)first, (long long)v,
+                    c ? c->target : "a call", (long long)first, (long long)last,
                     f.n ? "more than one expression" : "no simple expression");
     s->failed = true;
 }
 
+/* Found sizes make others known: after each round the types are inferred anew. */
 bool p2o_settle(Program *p, Bindings *b)
 {
+    if (!needs_relaxing(p, b))
+        return p2o_infer(p, b);
+    relax_program(p, b);
+    static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
+    for (size_t i = 0; i < COUNT_OF(rounds); i++) {
+        size_t before;
+        do {
+            if (!p2o_infer(p, b))
+                return false;
+            Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+            before = p2o_bindings_count(b);
+            p2o_each_soft(b, rounds[i], &s);
+            if (s.failed)
+                return false;
+        } while (p2o_bindings_count(b) != before);
+    }
     Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
-    p2o_each_soft(b, settle_one, &s);
-    return !s.failed;
+    p2o_each_soft(b, report_open, &s);
+    return !s.failed && p2o_infer(p, b);
 }

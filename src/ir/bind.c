@@ -84,15 +84,6 @@ Dim p2o_resolve(Bindings *b, Dim d)
     return p2o_dim_is_sym(d) ? bound_value(b, d) : p2o_dim_subst(b->dims, d, bound_value, b);
 }
 
-void p2o_bind(Bindings *b, Dim sym, Dim to)
-{
-    to = p2o_resolve(b, to);
-    if (to == sym)
-        return;
-    binding_of(b, sym)->to = to;
-    b->count++;
-}
-
 size_t p2o_bindings_count(const Bindings *b) { return b->count; }
 
 void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v)
@@ -179,6 +170,16 @@ static bool occurs_in(Dim sym, Dim d)
     return o.n != 0;
 }
 
+void p2o_bind(Bindings *b, Dim sym, Dim to)
+{
+    to = p2o_resolve(b, to);
+    if (to == sym)
+        return;
+    assert(!occurs_in(sym, to));
+    binding_of(b, sym)->to = to;
+    b->count++;
+}
+
 /* x - y = 0 read as sym = to, for a symbol that stands alone in one term with coefficient 1 or -1. */
 static bool solve_for(Bindings *b, Dim diff, const DimTerm *term, Dim *sym, Dim *to)
 {
@@ -245,6 +246,25 @@ static void note_first(void *user, Dim sym)
         f->sym = sym;
 }
 
+typedef struct SoftIn {
+    const Bindings *b;
+    bool            found;
+} SoftIn;
+
+static void note_soft_in(void *user, Dim sym)
+{
+    SoftIn *s = user;
+    s->found |= p2o_role(s->b, sym) == ROLE_SOFT && !p2o_is_bound(s->b, sym);
+}
+
+bool p2o_has_soft(const Bindings *b, Dim d)
+{
+    SoftIn s = { .b = b };
+    if (d)
+        p2o_dim_symbols(d, note_soft_in, &s);
+    return s.found;
+}
+
 static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
 
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
@@ -263,6 +283,8 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
             *forbidden = true;
             return false;
         }
+        if (role >= ROLE_FILE && p2o_has_soft(b, value))
+            continue;                           /* what is known does not follow what is open */
         if (found && (role > p2o_role(b, *sym) ||
                       (role == p2o_role(b, *sym) && is_simple(*to) && !is_simple(value))))
             continue;

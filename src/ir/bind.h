@@ -37,6 +37,7 @@ void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v);
 bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v);
 /* A new soft symbol that was hints[k] in capture k; `of` names the call that it stands in. */
 Dim  p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc);
+bool p2o_has_soft(const Bindings *b, Dim d);            /* one that is not bound occurs in it */
 /* Every soft symbol not bound so far, in the order they were made. */
 typedef void SoftFn(void *user, Dim sym);
 void p2o_each_soft(Bindings *b, SoftFn *fn, void *user);

@@ -246,9 +246,7 @@ static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
     p2o_declare_rest(p[0]);
     if (n > 1)
         ok = p2o_align_inputs(p, n, b) && p2o_align(ops, p, n, b);
-    if (ok && p2o_relax_needed(p[0], b))
-        p2o_relax(p[0], b);
-    ok = ok && p2o_infer(p[0], b) && p2o_settle(p[0], b) && p2o_infer(p[0], b);
+    ok = ok && p2o_settle(p[0], b);
     if (!ok) {
         nrefused++;
         CHECK(p2o_diags_errors(d) > 0);
@@ -270,6 +268,8 @@ static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
             int64_t x = -1, y = -2;
             CHECK(p2o_dim_eval(t->dims, t->shape[i], value_at, &want, &x) &&
                   p2o_dim_eval(dims, p2o_resolve(b, got.at[i]), value_at, &have, &y));
+            if (x < 0)
+                continue;                       /* no such program at these sizes */
             CHECK(x == y);
             if (x != y) {
                 Buf text = { .arena = a };

@@ -886,8 +886,11 @@ static void report_missing(const Functional *f)
 {
     for (size_t i = 0; i < f->missing->n; i++) {
         const MissingOp *m = f->missing->at[i].value;
-        p2o_diag(f->prog->diags, DIAG_NO_OPERATOR, m->first, "%.*s is not supported (%zu use%s)",
-                 STR_ARG(f->missing->at[i].key), m->count, m->count == 1 ? "" : "s");
+        Str              name = f->missing->at[i].key;
+        const char      *advice = p2o_str_starts(name, "torch._functorch.predispatch::")
+                                      ? "vmap is left open in this file; save ep.run_decompositions() instead" : NULL;
+        p2o_diag_advise(f->prog->diags, DIAG_NO_OPERATOR, m->first, advice, "%.*s is not supported (%zu use%s)",
+                        STR_ARG(name), m->count, m->count == 1 ? "" : "s");
     }
 }
 

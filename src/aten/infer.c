@@ -33,15 +33,21 @@ static Shape resolve_shape(Infer *in, Shape s)
     return (Shape){ s.rank, d };
 }
 
-/* Overflow leaves a NULL Dim in a shape: caught here, once, for every rule. */
+/* Overflow leaves a NULL Dim in a shape, a bad argument a negative one: caught here, once, for every
+ * rule. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
 {
     assert(i < c->nouts);
     if (!c->outs[i] || in->failed)
         return;
     for (int k = 0; k < s.rank; k++) {
+        int64_t size;
         if (!s.at[k]) {
             rule_fail(in, "axis %d of the result is too large or not a whole number", k);
+            return;
+        }
+        if (p2o_dim_is_int(s.at[k], &size) && size < 0) {
+            rule_fail(in, "axis %d of the result has size %lld", k, (long long)size);
             return;
         }
     }
@@ -178,6 +184,19 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     }
     rule_fail(in, "%s: %s against %s", what, resolved_text(in, a), resolved_text(in, b));
     return false;
+}
+
+bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what)
+{
+    int lead = to.rank - from.rank;
+    if (lead < 0) {
+        rule_fail(in, "%s of rank %d against %d", what, from.rank, to.rank);
+        return false;
+    }
+    for (int i = 0; i < from.rank; i++)
+        if (!dim_is(from.at[i], 1) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+            return false;
+    return true;
 }
 
 static bool wrap_or_fail(Infer *in, int64_t dim, int rank, bool scalar_ok, int *out)

@@ -45,6 +45,7 @@ bool must_rank(Infer *in, const Call *c, const char *name, int rank);
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what);
 bool must_wrap(Infer *in, int64_t dim, int rank, int *out);                     /* dim in range */
 bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out);              /* 0-d accepts 0, -1 */
+bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what);   /* by broadcasting */
 /* SymInt arguments that have to be plain numbers here. */
 bool const_ints(Infer *in, const Call *c, const char *name, int n, int64_t *out);
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);

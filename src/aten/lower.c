@@ -1,6 +1,7 @@
 #include "aten/lower.h"
 
 #include <assert.h>
+#include <math.h>
 
 Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...)
 {
@@ -305,6 +306,27 @@ Value *softplus_of(Lower *lo, Value *x)
     return emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, num(lo, DT_F64, 0)), log1p_of(lo, e));
 }
 
+/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
+static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
+{
+    Value *y;
+    if (by_tanh) {
+        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
+        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
+    } else {
+        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
+    }
+    return emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
+}
+
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh)
+{
+    if (lo->opset < 20 || x->dtype == DT_F64)
+        return cast(lo, gelu_by_parts(lo, cast(lo, x, wide_of(x->dtype)), by_tanh), x->dtype);
+    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
+                   : emit(lo, ONNX_Gelu, x);
+}
+
 Value *cast(Lower *lo, Value *x, DType t)
 {
     Attr to = attr_int("to", p2o_dtype_onnx(t));
@@ -407,6 +429,26 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
     int64_t *kept = NEW_N(lo->arena, int64_t, (size_t)n + 1);
     memcpy(kept, axes, (size_t)n * sizeof *kept);
     return emit_with(lo, op, ATTRS(keep, attr_ints("axes", kept, (size_t)n)), x);
+}
+
+Value *abs_power(Lower *lo, Value *x, double p)
+{
+    if (p == 0)
+        return cast(lo, cast(lo, x, DT_BOOL), x->dtype);
+    Value *y = fmod(p, 2) == 0 ? x : emit(lo, ONNX_Abs, x);
+    return p == 1 ? y : p == 2 ? emit(lo, ONNX_Mul, y, y) : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
+}
+
+Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p)
+{
+    if (n == 0)
+        return p == 0 ? abs_power(lo, x, 0) : emit(lo, ONNX_Abs, x);
+    if (p == 1 || p == 2)
+        return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, axes, n, keepdims);
+    if (isinf(p))
+        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x), axes, n, keepdims);
+    Value *sum = reduce(lo, ONNX_ReduceSum, abs_power(lo, x, p), axes, n, keepdims);
+    return p == 0 ? sum : emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
 }
 
 /* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of

@@ -91,6 +91,7 @@ Value *times_num(Lower *lo, Value *x, double f);
 /* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
 #define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
 Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh);
 Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^2) */
 Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
@@ -129,6 +130,10 @@ Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double w
 /* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
 Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
+/* |x|^p; at 0 whether x is not 0.  sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and
+ * infinity (the extremes of |x|). */
+Value *abs_power(Lower *lo, Value *x, double p);
+Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p);
 Value *flat(Lower *lo, Value *x);                               /* rank 1 */
 /* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */
 Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Value *updates,

@@ -1,4 +1,4 @@
-/* Activations, softmax, and dropout as it is at inference.
+/* Activations and softmax.
  *
  * ONNX Runtime's kernels of most activations know no f64: there they are written out. */
 #include "aten/lower.h"
@@ -172,31 +172,13 @@ static Value *lower_celu(Lower *lo, const Call *c)
     return scaled_elu(lo, x, alpha, 1, 1 / alpha);
 }
 
-/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
-static Value *gelu_by_parts(Lower *lo, const Call *c, bool by_tanh)
-{
-    Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))), *y;
-    if (by_tanh) {
-        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
-        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
-    } else {
-        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
-    }
-    y = emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
-    return cast(lo, y, out_dtype(c, 0));
-}
-
 static Value *lower_gelu(Lower *lo, const Call *c)
 {
     const char *approximate = str_arg(c, "approximate");
     bool        by_tanh = same(approximate, "tanh");
     if (!by_tanh && !same(approximate, "none"))
         return unsupported(lo, c, "approximate '%s'", approximate);
-    if (lo->opset < 20 || out_dtype(c, 0) == DT_F64)
-        return gelu_by_parts(lo, c, by_tanh);
-    Value *x = tensor_arg(lo, c, "self");
-    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
-                   : emit(lo, ONNX_Gelu, x);
+    return gelu_of(lo, tensor_arg(lo, c, "self"), by_tanh);
 }
 
 static Value *lower_silu(Lower *lo, const Call *c)
@@ -372,38 +354,7 @@ static Value *lower_safe_softmax(Lower *lo, const Call *c)
     return choose(lo, emit(lo, ONNX_Equal, most, lowest), num(lo, y->dtype, 0), y);
 }
 
-static bool drops(const Call *c)
-{
-    bool train = p2o_call_arg(c, "train")->kind == ARG_NONE || bool_arg(c, "train");
-    return train && float_arg(c, "p") != 0;
-}
-
-static void shape_dropout(Infer *in, const Call *c)
-{
-    if (drops(c))
-        rule_unsupported(in, "training: call model.eval() before the capture");
-    p2o_rule_same(in, c);
-}
-
-static void shape_native_dropout(Infer *in, const Call *c)
-{
-    shape_dropout(in, c);
-    set_out(in, c, 1, DT_BOOL, shape_arg(c, "input"));
-}
-
-static Value *lower_dropout(Lower *lo, const Call *c) { return tensor_arg(lo, c, "input"); }
-
-static void lower_native_dropout(Lower *lo, const Call *c, Value **out)
-{
-    out[0] = tensor_arg(lo, c, "input");
-    if (c->outs[1])
-        out[1] = full(lo, out_shape(c, 1), DT_BOOL, 1);
-}
-
 #define TRAINING_LIMIT "training=True"
-#define ROW_DROPOUT(name)                                                                       \
-    { name "(Tensor input, float p, bool train) -> Tensor", shape_dropout, .lower = lower_dropout, \
-      .limits = TRAINING_LIMIT }
 
 const AtenOp p2o_ops_act[] = {
     { "relu(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_relu },
@@ -459,11 +410,5 @@ const AtenOp p2o_ops_act[] = {
       .lower = lower_log_softmax },
     { "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape_half_softmax,
       .lower = lower_log_softmax },
-    ROW_DROPOUT("dropout"),
-    ROW_DROPOUT("feature_dropout"),
-    ROW_DROPOUT("alpha_dropout"),
-    ROW_DROPOUT("feature_alpha_dropout"),
-    { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape_native_dropout,
-      .lower_many = lower_native_dropout, .limits = TRAINING_LIMIT },
     { 0 },
 };

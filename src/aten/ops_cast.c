@@ -8,30 +8,28 @@
 /* An argument that says what dtype results have: a dtype, its number, or a tensor that has it. */
 static DType wanted_dtype(const Call *c, DType otherwise)
 {
-    int64_t code = 0;
-    int     other = p2o_schema_find(c->schema, "other"), dtype = p2o_schema_find(c->schema, "dtype");
-    if (other >= 0)
-        return p2o_arg_type(&c->args[other]).dtype;
-    if (dtype < 0 || c->args[dtype].kind == ARG_NONE)
+    int64_t code;
+    if (names_arg(c, "other"))
+        return type_arg(c, "other").dtype;
+    if (!names_arg(c, "dtype") || !has_arg(c, "dtype"))
         return otherwise;
-    if (p2o_dim_is_int(p2o_arg_dim(&c->args[dtype]), &code))
+    if (p2o_dim_is_int(dim_arg(c, "dtype"), &code))
         return p2o_dtype_from_c10((long)code);
-    return c->args[dtype].dtype;
+    return dtype_arg(c, "dtype", otherwise);
 }
 
 static void cast_result(Infer *in, const Call *c, DType t)
 {
     Type x = type_arg(c, "self");
-    if (p2o_dtype_onnx(t) == 0 || (x.dtype != t && (is_complex(x.dtype) || is_complex(t))))
-        rule_unsupported(in, "%s to %s", p2o_dtype_torch(x.dtype), p2o_dtype_torch(t));
+    if (p2o_dtype_onnx(part_of(t)) == 0)
+        rule_unsupported(in, "a conversion to %s", p2o_dtype_torch(t));
     else
         set_out(in, c, 0, t, x.shape);
 }
 
 static void shape_to(Infer *in, const Call *c)
 {
-    int layout = p2o_schema_find(c->schema, "layout");
-    if (layout >= 0 && c->args[layout].kind != ARG_NONE && !same(c->args[layout].s, "strided"))
+    if (names_arg(c, "layout") && has_arg(c, "layout") && !same(str_arg(c, "layout"), "strided"))
         rule_unsupported(in, "a sparse layout");
     else
         cast_result(in, c, wanted_dtype(c, type_arg(c, "self").dtype));
@@ -72,9 +70,7 @@ static void shape_item(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     if (!must_equal(in, c, shape_nelem(in->dims, x.shape), int_dim(in, 1), "number of elements"))
         return;
-    if (is_complex(x.dtype))
-        rule_unsupported(in, "a complex number");
-    else if (is_float(x.dtype))
+    if (is_float(x.dtype))
         set_float(in, c, 0);
     else if (x.dtype == DT_BOOL)
         set_bool(in, c, 0);
@@ -111,9 +107,9 @@ static Value *lower_scalar_tensor(Lower *lo, const Call *c) { return number_arg(
 
 #define TO_TAIL ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 #define FACTORY "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-#define ROW_TO(head)     { head, shape_to, .lower = lower_to, .limits = "complex" }
+#define ROW_TO(head)     { head, shape_to, .lower = lower_to }
 #define ROW_NAMED(name)  { "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor", shape_cast_named, \
-                           .lower = lower_to, .limits = "complex" }
+                           .lower = lower_to }
 #define ROW_ALIAS(name)  { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_unchanged }
 
 const AtenOp p2o_ops_cast[] = {

@@ -7,15 +7,10 @@
 
 #include <math.h>
 
-/* Complex and sparse tensors are refused. */
 static void set_created(Infer *in, const Call *c, DType t, Shape s)
 {
-    int         i = p2o_schema_find(c->schema, "layout");
-    const char *layout = i >= 0 && c->args[i].kind == ARG_LAYOUT ? c->args[i].s : "strided";
-    if (is_complex(t))
-        rule_unsupported(in, "a tensor of %s", p2o_dtype_torch(t));
-    else if (!same(layout, "strided"))
-        rule_unsupported(in, "the layout %s", layout);
+    if (names_arg(c, "layout") && has_arg(c, "layout") && !same(str_arg(c, "layout"), "strided"))
+        rule_unsupported(in, "a sparse layout");
     else
         set_out(in, c, 0, t, s);
 }
@@ -62,12 +57,12 @@ static Value *fill_with(Lower *lo, const Call *c, const char *name)
     DType      t = out_dtype(c, 0);
     int64_t    i;
     double     f;
+    if (is_complex(c->outs[0]->type.dtype))             /* part by part */
+        return expand(lo, tensor_as(lo, c, name, t), out_shape(c, 0));
     if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &i))
         return filled(lo, out_shape(c, 0), p2o_tensor_scalar(lo->arena, t, 0, i, false));
     if (p2o_number_is_const(x, &f))
         return full(lo, out_shape(c, 0), t, f);
-    if (x->kind == ARG_COMPLEX)
-        return unsupported(lo, c, "a complex number");
     return expand(lo, tensor_as(lo, c, name, t), out_shape(c, 0));
 }
 
@@ -117,8 +112,7 @@ typedef struct Bounds {
 
 static const Arg *arg_or_null(const Call *c, const char *name)
 {
-    int i = p2o_schema_find(c->schema, name);
-    return i < 0 || c->args[i].kind == ARG_NONE ? NULL : &c->args[i];
+    return names_arg(c, name) && has_arg(c, name) ? p2o_call_arg(c, name) : NULL;
 }
 
 static Bounds range_bounds(const Call *c)
@@ -263,15 +257,32 @@ static Value *lower_dim_arange(Lower *lo, const Call *c) { return iota(lo, out_s
 
 static void shape_linspace(Infer *in, const Call *c)
 {
-    int64_t n = int_arg(c, "steps");
-    if (shape_arg(c, "start").rank != 0 || shape_arg(c, "end").rank != 0) {
+    Dim     n = dim_arg(c, "steps");
+    int64_t fixed;
+    if (shape_arg(c, "start").rank != 0 || shape_arg(c, "end").rank != 0)
         rule_fail(in, "a bound that is no number");
-        return;
+    else if (p2o_dim_lt(in->dims, n, int_dim(in, 0)) == YES)
+        rule_fail(in, "%s steps", p2o_dim_text(in->dims, n));
+    else if (!p2o_dim_is_int(n, &fixed) || must_fit(in, (double)fixed))
+        set_created(in, c, dtype_arg(c, "dtype", default_dtype(c)), (Shape){ 1, &n });
+}
+
+/* Between integers, both ends are integers first. */
+static bool ends_are_const(const Call *c, double *start, double *end)
+{
+    if (!p2o_number_is_const(p2o_call_arg(c, "start"), start) || !p2o_number_is_const(p2o_call_arg(c, "end"), end))
+        return false;
+    if (!is_float(out_dtype(c, 0))) {
+        *start = trunc(*start);
+        *end = trunc(*end);
     }
-    if (n < 0)
-        rule_fail(in, "%lld steps", (long long)n);
-    else if (must_fit(in, (double)n))
-        set_created(in, c, dtype_arg(c, "dtype", default_dtype(c)), (Shape){ 1, (Dim[]){ int_dim(in, n) } });
+    return true;
+}
+
+static Value *space_end(Lower *lo, const Call *c, const char *name)
+{
+    bool whole = !is_float(out_dtype(c, 0));
+    return cast(lo, tensor_as(lo, c, name, whole ? DT_I64 : DT_F64), DT_F64);
 }
 
 /* Counted from the nearer end, as PyTorch does: both are met exactly. */
@@ -284,53 +295,35 @@ static double *spaced(Lower *lo, double start, double end, int64_t n)
     return v;
 }
 
-/* Between integers, both ends are integers first. */
-static Value *space_end(Lower *lo, const Call *c, const char *name)
+/* The same at run time, in float64: base + step * k, where k counts from start or from end. */
+static Value *spaced_value(Lower *lo, const Call *c)
 {
-    Value *x = tensor_arg(lo, c, name);
-    return cast(lo, is_float(out_dtype(c, 0)) ? x : cast(lo, x, DT_I64), DT_F64);
-}
-
-/* The same with a bound known at run time: base + step * k, all in float64. */
-static Value *spaced_value(Lower *lo, const Call *c, int64_t n)
-{
-    Value *start = space_end(lo, c, "start"), *end = space_end(lo, c, "end");
-    double *is_first = NEW_N(lo->arena, double, (size_t)n + 1), *k = NEW_N(lo->arena, double, (size_t)n + 1);
-    for (int64_t i = 0; i < n; i++) {
-        is_first[i] = i < n / 2 || n == 1;
-        k[i] = (double)(is_first[i] != 0 ? i : i - (n - 1));
-    }
-    Value *step = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, end, start), num(lo, DT_F64, n > 1 ? (double)(n - 1) : 1));
-    Value *base = choose(lo, constant_vector(lo, DT_BOOL, is_first, (size_t)n), start, end);
-    return emit(lo, ONNX_Add, base, emit(lo, ONNX_Mul, step, constant_vector(lo, DT_F64, k, (size_t)n)));
-}
-
-static bool bounds_are_const(const Call *c, double *start, double *end)
-{
-    if (!p2o_number_is_const(p2o_call_arg(c, "start"), start) || !p2o_number_is_const(p2o_call_arg(c, "end"), end))
-        return false;
-    if (!is_float(out_dtype(c, 0))) {
-        *start = trunc(*start);
-        *end = trunc(*end);
-    }
-    return true;
+    Dims  *d = lo->dims;
+    Dim    n = out_shape(c, 0).at[0], one = p2o_dim_int(d, 1), last = p2o_dim_sub(d, n, one);
+    Value *start = space_end(lo, c, "start"), *end = space_end(lo, c, "end"), *i = iota(lo, n);
+    Value *step = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, end, start), count_value(lo, p2o_dim_max(d, last, one), DT_F64));
+    Value *half = dim_value(lo, p2o_dim_max(d, p2o_dim_floordiv(d, n, p2o_dim_int(d, 2)), one));
+    Value *is_first = emit(lo, ONNX_Less, i, half);
+    Value *k = choose(lo, is_first, i, emit(lo, ONNX_Sub, i, dim_value(lo, last)));
+    Value *base = choose(lo, is_first, start, end);
+    return emit(lo, ONNX_Add, base, emit(lo, ONNX_Mul, step, cast(lo, k, DT_F64)));
 }
 
 static Value *lower_linspace(Lower *lo, const Call *c)
 {
-    int64_t n = int_arg(c, "steps");
+    int64_t n;
     double  start, end;
-    if (bounds_are_const(c, &start, &end))
+    if (p2o_dim_is_int(out_shape(c, 0).at[0], &n) && ends_are_const(c, &start, &end))
         return constant_vector(lo, out_dtype(c, 0), spaced(lo, start, end, n), (size_t)n);
-    return cast(lo, spaced_value(lo, c, n), out_dtype(c, 0));
+    return cast(lo, spaced_value(lo, c), out_dtype(c, 0));
 }
 
 static Value *lower_logspace(Lower *lo, const Call *c)
 {
-    int64_t n = int_arg(c, "steps");
+    int64_t n;
     double  start, end, base = float_arg(c, "base");
-    if (!bounds_are_const(c, &start, &end))
-        return cast(lo, emit(lo, ONNX_Pow, num(lo, DT_F64, base), spaced_value(lo, c, n)), out_dtype(c, 0));
+    if (!p2o_dim_is_int(out_shape(c, 0).at[0], &n) || !ends_are_const(c, &start, &end))
+        return cast(lo, emit(lo, ONNX_Pow, num(lo, DT_F64, base), spaced_value(lo, c)), out_dtype(c, 0));
     double *v = spaced(lo, start, end, n);
     for (int64_t i = 0; i < n; i++)
         v[i] = pow(base, v[i]);
@@ -392,37 +385,22 @@ static Value *lower_triangle_indices(Lower *lo, const Call *c)
     return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_I64, 2, sizes, at)), out_dtype(c, 0));
 }
 
-/* A window is a function of the index and of the length of the symmetric window. */
-typedef double WindowFn(const Call *c, double i, double last);
+/* A window is a sum of cosines, sum(weight[k] * cos(2 * pi * k * i / last)), or a formula of its own.  A
+ * periodic one of n elements ends before n, where a symmetric one ends at n - 1. */
+typedef struct Window {
+    double weight[3];
+    double (*at)(const Call *c, double x);              /* of x = 2 * i / last - 1 */
+} Window;
 
 static double float_or(const Call *c, const char *name, double otherwise)
 {
-    return p2o_schema_find(c->schema, name) >= 0 ? float_arg(c, name) : otherwise;
+    return names_arg(c, name) ? float_arg(c, name) : otherwise;
 }
 
-static double cosine(double i, double last) { return cos(2 * 3.14159265358979323846 * i / last); }
-
-static double hann_at(const Call *c, double i, double last)
+static double bartlett_at(const Call *c, double x)
 {
     (void)c;
-    return 0.5 - 0.5 * cosine(i, last);
-}
-
-static double hamming_at(const Call *c, double i, double last)
-{
-    return float_or(c, "alpha", 0.54) - float_or(c, "beta", 0.46) * cosine(i, last);
-}
-
-static double blackman_at(const Call *c, double i, double last)
-{
-    (void)c;
-    return 0.42 - 0.5 * cosine(i, last) + 0.08 * cosine(2 * i, last);
-}
-
-static double bartlett_at(const Call *c, double i, double last)
-{
-    (void)c;
-    return 1 - fabs(2 * i / last - 1);
+    return 1 - fabs(x);
 }
 
 /* The modified Bessel function of order 0: the sum of ((x/2)^k / k!)^2. */
@@ -436,49 +414,87 @@ static double bessel_i0(double x)
     return sum;
 }
 
-static double kaiser_at(const Call *c, double i, double last)
+static double kaiser_at(const Call *c, double x)
 {
-    double beta = float_or(c, "beta", 12), x = 2 * i / last - 1;
+    double beta = float_or(c, "beta", 12);
     return bessel_i0(beta * sqrt(fmax(0, 1 - x * x))) / bessel_i0(beta);
 }
 
 static void shape_window(Infer *in, const Call *c)
 {
-    int64_t n = int_arg(c, "window_length");
+    Dim     n = dim_arg(c, "window_length");
+    int64_t fixed;
     DType   t = dtype_arg(c, "dtype", default_dtype(c));
-    if (n < 0 || !is_float(t))
-        rule_fail(in, "a window of %lld in %s", (long long)n, p2o_dtype_torch(t));
-    else if (must_fit(in, (double)n))
-        set_created(in, c, t, (Shape){ 1, (Dim[]){ int_dim(in, n) } });
+    if (p2o_dim_lt(in->dims, n, int_dim(in, 0)) == YES || !is_float(t))
+        rule_fail(in, "a window of %s in %s", p2o_dim_text(in->dims, n), p2o_dtype_torch(t));
+    else if (!p2o_dim_is_int(n, &fixed) || must_fit(in, (double)fixed))
+        set_created(in, c, t, (Shape){ 1, &n });
 }
 
-/* A periodic window is the symmetric one of one element more, without its last. */
-static Value *window(Lower *lo, const Call *c, WindowFn *at)
+static const double two_pi = 6.28318530717958647693;
+
+static double window_at(const Call *c, const Window *w, double i, double last)
 {
-    int64_t n = int_arg(c, "window_length");
-    bool    periodic = p2o_schema_find(c->schema, "periodic") < 0 || bool_arg(c, "periodic");
-    double *v = NEW_N(lo->arena, double, (size_t)n + 1);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = n == 1 ? 1 : at(c, (double)i, (double)(periodic ? n : n - 1));
-    return constant_vector(lo, out_dtype(c, 0), v, (size_t)n);
+    double sum = 0;
+    if (w->at)
+        return w->at(c, 2 * i / last - 1);
+    for (int k = 0; k < 3; k++)
+        sum += w->weight[k] * cos(two_pi * k * i / last);
+    return sum;
 }
 
-static Value *lower_hann(Lower *lo, const Call *c) { return window(lo, c, hann_at); }
-static Value *lower_hamming(Lower *lo, const Call *c) { return window(lo, c, hamming_at); }
-static Value *lower_blackman(Lower *lo, const Call *c) { return window(lo, c, blackman_at); }
-static Value *lower_bartlett(Lower *lo, const Call *c) { return window(lo, c, bartlett_at); }
-static Value *lower_kaiser(Lower *lo, const Call *c) { return window(lo, c, kaiser_at); }
+/* Of a length known at run time: 1 for the one element of a window of length 1. */
+static Value *window_value(Lower *lo, const Window *w, Dim n, Dim last)
+{
+    Value *i = cast(lo, iota(lo, n), DT_F64), *sum = num(lo, DT_F64, w->weight[0]);
+    for (int k = 1; k < 3 && w->weight[k] != 0; k++) {
+        Value *turn = emit(lo, ONNX_Div, times_num(lo, i, two_pi * k), count_value(lo, last, DT_F64));
+        sum = emit(lo, ONNX_Add, times_num(lo, emit(lo, ONNX_Cos, turn), w->weight[k]), sum);
+    }
+    Value *alone = emit(lo, ONNX_Equal, dim_value(lo, n), INTS(lo, 1));
+    return choose(lo, alone, num(lo, DT_F64, 1), sum);
+}
 
-/* Powers of each element, as a running product: small integers grow. */
+static Value *window(Lower *lo, const Call *c, Window w)
+{
+    Dim     n = out_shape(c, 0).at[0];
+    int64_t fixed;
+    bool    periodic = !names_arg(c, "periodic") || bool_arg(c, "periodic");
+    if (!p2o_dim_is_int(n, &fixed)) {
+        Dim last = periodic ? n : p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1));
+        if (w.at)
+            return unsupported(lo, c, "a length known at run time only");
+        return cast(lo, window_value(lo, &w, n, last), out_dtype(c, 0));
+    }
+    double *v = NEW_N(lo->arena, double, (size_t)fixed + 1);
+    for (int64_t i = 0; i < fixed; i++)
+        v[i] = fixed == 1 ? 1 : window_at(c, &w, (double)i, (double)(periodic ? fixed : fixed - 1));
+    return constant_vector(lo, out_dtype(c, 0), v, (size_t)fixed);
+}
+
+static Value *lower_hann(Lower *lo, const Call *c) { return window(lo, c, (Window){ { 0.5, -0.5, 0 }, NULL }); }
+static Value *lower_blackman(Lower *lo, const Call *c) { return window(lo, c, (Window){ { 0.42, -0.5, 0.08 }, NULL }); }
+static Value *lower_bartlett(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = bartlett_at }); }
+static Value *lower_kaiser(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = kaiser_at }); }
+
+static Value *lower_hamming(Lower *lo, const Call *c)
+{
+    return window(lo, c, (Window){ { float_or(c, "alpha", 0.54), -float_or(c, "beta", 0.46), 0 }, NULL });
+}
+
+static bool is_vander(const Call *c) { return same(c->schema->key, "aten::vander"); }
+
+/* Powers of each element, as a running product: small integers grow.  A number is a vector of one. */
 static void shape_vander(Infer *in, const Call *c)
 {
-    Type x = type_arg(c, "x");
-    Dim  n = has_arg(c, "N") ? dim_arg(c, "N") : x.shape.rank ? dim_at(x.shape, -1) : NULL;
-    if (x.shape.rank == 0 || (same(c->schema->key, "aten::vander") && x.shape.rank != 1))
+    Type  x = type_arg(c, "x");
+    Dim   one = int_dim(in, 1);
+    Shape s = x.shape.rank ? x.shape : (Shape){ 1, &one };
+    if (is_vander(c) && x.shape.rank != 1)
         rule_fail(in, "x of rank %d", x.shape.rank);
     else
         set_created(in, c, is_float(x.dtype) || is_complex(x.dtype) ? x.dtype : DT_I64,
-                    insert_dim(in, x.shape, x.shape.rank, n));
+                    insert_dim(in, s, s.rank, has_arg(c, "N") ? dim_arg(c, "N") : dim_at(s, -1)));
 }
 
 static Value *lower_vander(Lower *lo, const Call *c)
@@ -486,7 +502,9 @@ static Value *lower_vander(Lower *lo, const Call *c)
     DType  t = out_dtype(c, 0);
     Dim    n = dim_at(out_shape(c, 0), -1);
     Value *x = tensor_as(lo, c, "x", t), *power = iota(lo, n);
-    if (same(c->schema->key, "aten::vander") && !bool_arg(c, "increasing"))
+    if (rank(x) == 0)
+        x = unsqueeze(lo, x, 0);
+    if (is_vander(c) && !bool_arg(c, "increasing"))
         power = emit(lo, ONNX_Sub, dim_value(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1))), power);
     return emit(lo, ONNX_Pow, unsqueeze(lo, x, rank(x)), cast(lo, power, t));
 }
@@ -585,14 +603,16 @@ static Value *lower_combinations(Lower *lo, const Call *c)
     { name "(SymInt[] size, " MADE, shape_filled, .lower = fn },                       \
     { name "_like(Tensor self, " LIKE, shape_filled_like, .lower = fn },               \
     { "new_" name "(Tensor self, SymInt[] size, " MADE, shape_new, .lower = fn }
-#define ROW_SPACE(name, more, fn)                                                                         \
-    { name "(Scalar start, Scalar end, int steps, " more MADE, shape_linspace, .lower = fn },             \
-    { name ".Tensor_Tensor(Tensor start, Tensor end, int steps, " more MADE, shape_linspace, .lower = fn }, \
-    { name ".Tensor_Scalar(Tensor start, Scalar end, int steps, " more MADE, shape_linspace, .lower = fn }, \
-    { name ".Scalar_Tensor(Scalar start, Tensor end, int steps, " more MADE, shape_linspace, .lower = fn }
-#define ROW_WINDOW(name, fn)                                                                    \
-    { name "_window(int window_length, " MADE, shape_window, .lower = fn },                     \
-    { name "_window.periodic(int window_length, bool periodic, " MADE, shape_window, .lower = fn }
+#define SPACE(head, more, fn) { head ", int steps, " more MADE, shape_linspace, .lower = fn, .counts = "steps" }
+#define ROW_SPACE(name, more, fn)                                  \
+    SPACE(name "(Scalar start, Scalar end", more, fn),             \
+    SPACE(name ".Tensor_Tensor(Tensor start, Tensor end", more, fn), \
+    SPACE(name ".Tensor_Scalar(Tensor start, Scalar end", more, fn), \
+    SPACE(name ".Scalar_Tensor(Scalar start, Tensor end", more, fn)
+#define WINDOW(head, fn) { head MADE, shape_window, .lower = fn, .counts = "window_length" }
+#define ROW_WINDOW(name, fn)                          \
+    WINDOW(name "_window(int window_length, ", fn),   \
+    WINDOW(name "_window.periodic(int window_length, bool periodic, ", fn)
 
 const AtenOp p2o_ops_create[] = {
     ROW_FILL("zeros", lower_zeros),
@@ -614,8 +634,8 @@ const AtenOp p2o_ops_create[] = {
     { "arange.start(Scalar start, Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end" },
     { "arange.start_step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_arange, .lower = lower_arange,
       .counts = "end" },
-    { "range(Scalar start, Scalar end, " MADE, shape_range, .lower = lower_range },
-    { "range.step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_range, .lower = lower_range },
+    { "range(Scalar start, Scalar end, " MADE, shape_range, .lower = lower_range, .counts = "end" },
+    { "range.step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_range, .lower = lower_range, .counts = "end" },
     { "_dim_arange(Tensor like, int dim) -> Tensor", shape_dim_arange, .lower = lower_dim_arange },
     ROW_SPACE("linspace", "", lower_linspace),
     ROW_SPACE("logspace", "float base=10.0, ", lower_logspace),
@@ -627,16 +647,15 @@ const AtenOp p2o_ops_create[] = {
       .lower = lower_triangle_indices },
     ROW_WINDOW("hann", lower_hann),
     ROW_WINDOW("hamming", lower_hamming),
-    { "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, " MADE, shape_window,
-      .lower = lower_hamming },
-    { "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, " MADE,
-      shape_window, .lower = lower_hamming },
+    WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ", lower_hamming),
+    WINDOW("hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, ",
+           lower_hamming),
     ROW_WINDOW("blackman", lower_blackman),
     ROW_WINDOW("bartlett", lower_bartlett),
     ROW_WINDOW("kaiser", lower_kaiser),
-    { "kaiser_window.beta(int window_length, bool periodic, float beta, " MADE, shape_window,
-      .lower = lower_kaiser },
-    { "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", shape_vander, .lower = lower_vander },
+    WINDOW("kaiser_window.beta(int window_length, bool periodic, float beta, ", lower_kaiser),
+    { "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", shape_vander, .lower = lower_vander,
+      .counts = "N" },
     { "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", shape_vander, .lower = lower_vander },
     { "cartesian_prod(Tensor[] tensors) -> Tensor", shape_cartesian_prod, .lower = lower_cartesian_prod },
     { "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", shape_combinations,

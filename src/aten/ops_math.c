@@ -13,7 +13,7 @@ static bool is_number_one(const Arg *x)
     return p2o_number_is_const(x, &f) && f == 1;
 }
 
-static bool is_unsigned(DType t) { return t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64; }
+static bool never_has_sign(DType t) { return t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64; }
 
 /* y times the argument `alpha`, in y's type. */
 static Value *scaled_by(Lower *lo, const Call *c, const char *alpha, Value *y)
@@ -111,7 +111,7 @@ static Value *floor_quotient(Lower *lo, const Call *c, Value *x, Value *y)
     DType  t = x->dtype;
     double f;
     bool   is_number = p2o_number_is_const(p2o_call_arg(c, "other"), &f);
-    if (is_unsigned(t) || (is_number && f == 0))
+    if (never_has_sign(t) || (is_number && f == 0))
         return emit(lo, ONNX_Div, x, y);
     if (!is_float(t))
         return emit(lo, ONNX_Div, emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mod, x, y)), y);
@@ -223,7 +223,7 @@ static Value *lower_pow(Lower *lo, const Call *c)
     if (p2o_number_is_const(p2o_call_arg(c, "exponent"), &e))
         return constant_power(lo, c, x, e);
     Value *y = tensor_as(lo, c, "exponent", t);
-    if (!is_int(t) || is_unsigned(t))
+    if (!is_int(t) || never_has_sign(t))
         return emit(lo, ONNX_Pow, x, y);
     Value *unit = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, x), num(lo, t, 1));
     Value *whole = emit(lo, ONNX_GreaterOrEqual, y, num(lo, t, 0));
@@ -278,7 +278,7 @@ static Value *lower_logaddexp2(Lower *lo, const Call *c) { return log_add_exp(lo
 static Value *lower_signbit(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    if (x->dtype == DT_BOOL || is_unsigned(x->dtype))
+    if (x->dtype == DT_BOOL || never_has_sign(x->dtype))
         return full(lo, out_shape(c, 0), DT_BOOL, 0);
     return sign_bit(lo, x);
 }
@@ -320,29 +320,29 @@ static Value *lower_ldexp(Lower *lo, const Call *c)
 }
 
 /* The larger or smaller; of bools that is or, and. */
-static Value *extreme(Lower *lo, OnnxOp op, Value *x, Value *y)
+static Value *larger_or_smaller(Lower *lo, OnnxOp op, Value *x, Value *y)
 {
     if (x->dtype == DT_BOOL)
         return emit(lo, op == ONNX_Max ? ONNX_Or : ONNX_And, x, y);
     return emit(lo, op, x, y);
 }
 
-static Value *extreme_of(Lower *lo, const Call *c, OnnxOp op)
+static Value *extreme_pair(Lower *lo, const Call *c, OnnxOp op)
 {
     DType  t = out_dtype(c, 0);
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
-    return extreme(lo, op, x, y);
+    return larger_or_smaller(lo, op, x, y);
 }
 
-static Value *lower_maximum(Lower *lo, const Call *c) { return extreme_of(lo, c, ONNX_Max); }
-static Value *lower_minimum(Lower *lo, const Call *c) { return extreme_of(lo, c, ONNX_Min); }
+static Value *lower_maximum(Lower *lo, const Call *c) { return extreme_pair(lo, c, ONNX_Max); }
+static Value *lower_minimum(Lower *lo, const Call *c) { return extreme_pair(lo, c, ONNX_Min); }
 
 /* A NaN gives way to a number. */
 static Value *extreme_number(Lower *lo, const Call *c, OnnxOp op)
 {
     DType t = out_dtype(c, 0);
     if (!is_float(t))
-        return extreme_of(lo, c, op);
+        return extreme_pair(lo, c, op);
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
     Value *best = choose(lo, emit(lo, ONNX_IsNaN, y), x, emit(lo, op, x, y));
     return choose(lo, emit(lo, ONNX_IsNaN, x), y, best);
@@ -381,8 +381,8 @@ static Value *lower_clamp(Lower *lo, const Call *c)
     if (t != DT_BOOL && (!low || rank(low) == 0) && (!high || rank(high) == 0))
         return low || high ? emit(lo, ONNX_Clip, x, low, high) : x;
     if (low)
-        x = extreme(lo, ONNX_Max, x, low);
-    return high ? extreme(lo, ONNX_Min, x, high) : x;
+        x = larger_or_smaller(lo, ONNX_Max, x, low);
+    return high ? larger_or_smaller(lo, ONNX_Min, x, high) : x;
 }
 
 /* self and two more tensors, named by the row. */
@@ -468,7 +468,7 @@ static Value *any_left(Lower *lo, Value *x)
 }
 
 /* Euclid's algorithm on all elements until every remainder is 0; pairs that are done keep still. */
-static Value *gcd_of(Lower *lo, const Call *c, Value *x, Value *y)
+static Value *common_divisor(Lower *lo, const Call *c, Value *x, Value *y)
 {
     DType    t = x->dtype;
     Shape    s = out_shape(c, 0);
@@ -495,7 +495,7 @@ static Value *lower_gcd(Lower *lo, const Call *c)
 {
     DType  t = out_dtype(c, 0);
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
-    return gcd_of(lo, c, x, y);
+    return common_divisor(lo, c, x, y);
 }
 
 /* |x / gcd * y|; a gcd of 0 means that both are. */
@@ -503,7 +503,7 @@ static Value *lower_lcm(Lower *lo, const Call *c)
 {
     DType  t = out_dtype(c, 0);
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
-    Value *g = emit(lo, ONNX_Max, gcd_of(lo, c, x, y), num(lo, t, 1));
+    Value *g = emit(lo, ONNX_Max, common_divisor(lo, c, x, y), num(lo, t, 1));
     return emit(lo, ONNX_Abs, emit(lo, ONNX_Mul, emit(lo, ONNX_Div, x, g), y));
 }
 

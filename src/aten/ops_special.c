@@ -67,8 +67,8 @@ static Value *special(Lower *lo, const Call *c, FloatFn *fn)
     return cast(lo, fn(lo, tensor_as(lo, c, tensor_name(c), DT_F32)), out_dtype(c, 0));
 }
 
-static Value *is_below(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, DT_F32, f)); }
-static Value *squared(Lower *lo, Value *x) { return emit(lo, ONNX_Mul, x, x); }
+static Value *less_than(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, DT_F32, f)); }
+static Value *square_of(Lower *lo, Value *x) { return emit(lo, ONNX_Mul, x, x); }
 
 /* For z >= 0: t = 1 / (1 + z / 2) and log(erfcx(z) / t), where erfcx(z) = exp(z^2) erfc(z). */
 static Value *log_erfcx(Lower *lo, Value *z, Value **t)
@@ -85,16 +85,16 @@ static Value *log_erfcx(Lower *lo, Value *z, Value **t)
 static Value *erfc_of(Lower *lo, Value *x)
 {
     Value *z = emit(lo, ONNX_Abs, x), *t, *p = log_erfcx(lo, z, &t);
-    Value *y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, emit(lo, ONNX_Sub, p, squared(lo, z))));
-    return choose(lo, is_below(lo, x, 0), emit(lo, ONNX_Sub, num(lo, DT_F32, 2), y), y);
+    Value *y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, emit(lo, ONNX_Sub, p, square_of(lo, z))));
+    return choose(lo, less_than(lo, x, 0), emit(lo, ONNX_Sub, num(lo, DT_F32, 2), y), y);
 }
 
 static Value *erfcx_of(Lower *lo, Value *x)
 {
     Value *z = emit(lo, ONNX_Abs, x), *t, *p = log_erfcx(lo, z, &t);
     Value *y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, p));
-    Value *mirrored = emit(lo, ONNX_Sub, times_num(lo, emit(lo, ONNX_Exp, squared(lo, z)), 2), y);
-    return choose(lo, is_below(lo, x, 0), mirrored, y);
+    Value *mirrored = emit(lo, ONNX_Sub, times_num(lo, emit(lo, ONNX_Exp, square_of(lo, z)), 2), y);
+    return choose(lo, less_than(lo, x, 0), mirrored, y);
 }
 
 /* erfc(-x / sqrt 2) / 2 */
@@ -109,9 +109,9 @@ static Value *log_ndtr_of(Lower *lo, Value *x)
     Value *z = times_num(lo, x, -1 / ROOT_2), *t;
     Value *p = log_erfcx(lo, emit(lo, ONNX_Abs, z), &t);
     Value *tail = emit(lo, ONNX_Sub, emit(lo, ONNX_Add, p, emit(lo, ONNX_Log, times_num(lo, t, 0.5))),
-                       squared(lo, z));
+                       square_of(lo, z));
     Value *upper = times_num(lo, erfc_of(lo, times_num(lo, x, 1 / ROOT_2)), -0.5);
-    return choose(lo, is_below(lo, x, -1), tail, log1p_of(lo, upper));
+    return choose(lo, less_than(lo, x, -1), tail, log1p_of(lo, upper));
 }
 
 /* erfinv(u) given w = -log(1 - u^2), which the caller knows more exactly than u near 1. */
@@ -128,7 +128,7 @@ static Value *erfinv_by(Lower *lo, Value *u, Value *w)
     Value *near = emit(lo, ONNX_Mul, u, polynomial(lo, plus_num(lo, w, -2.5), middle, COUNT_OF(middle)));
     Value *s = plus_num(lo, emit(lo, ONNX_Sqrt, w), -3);
     Value *far = emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, u), polynomial(lo, s, tail, COUNT_OF(tail)));
-    return choose(lo, is_below(lo, w, 5), near, far);
+    return choose(lo, less_than(lo, w, 5), near, far);
 }
 
 static Value *erfinv_of(Lower *lo, Value *x)
@@ -156,16 +156,16 @@ static Value *log_gamma_above(Lower *lo, Value *x)
         0.00499156971, -0.0123766379, 0.0329656243, -0.10031769, 0.422784326,
     };
     static const double stirling[] = { -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12 };
-    Value *unit = is_below(lo, x, 1), *zero = num(lo, DT_F32, 0), *log = emit(lo, ONNX_Log, x);
+    Value *unit = less_than(lo, x, 1), *zero = num(lo, DT_F32, 0), *log = emit(lo, ONNX_Log, x);
     Value *u = choose(lo, unit, plus_num(lo, x, -1), plus_num(lo, x, -2));
     Value *low = emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, u, choose(lo, unit, x, plus_num(lo, x, -1))),
                       polynomial(lo, u, r, COUNT_OF(r)));
     low = emit(lo, ONNX_Sub, low, choose(lo, unit, log, zero));
     Value *q = emit(lo, ONNX_Reciprocal, x);
-    Value *series = emit(lo, ONNX_Mul, q, polynomial(lo, squared(lo, q), stirling, COUNT_OF(stirling)));
+    Value *series = emit(lo, ONNX_Mul, q, polynomial(lo, square_of(lo, q), stirling, COUNT_OF(stirling)));
     Value *high = emit(lo, ONNX_Mul, plus_num(lo, x, -0.5), plus_num(lo, log, -1));
     high = emit(lo, ONNX_Add, high, plus_num(lo, series, HALF_LOG_2PI - 0.5));
-    return choose(lo, is_below(lo, x, 3), low, high);
+    return choose(lo, less_than(lo, x, 3), low, high);
 }
 
 /* x - round(x): sin and tan of pi times it are accurate near whole numbers. */
@@ -178,7 +178,7 @@ static Value *lgamma_of(Lower *lo, Value *x)
     Value *sine = emit(lo, ONNX_Sin, times_num(lo, off_whole(lo, a), PI));
     Value *logs = emit(lo, ONNX_Add, emit(lo, ONNX_Log, emit(lo, ONNX_Abs, sine)), emit(lo, ONNX_Log, a));
     Value *below = emit(lo, ONNX_Sub, num(lo, DT_F32, LOG_PI), emit(lo, ONNX_Add, logs, above));
-    return choose(lo, is_below(lo, x, 0), below, above);
+    return choose(lo, less_than(lo, x, 0), below, above);
 }
 
 /* x, x + step, ... n of them along a new last axis. */
@@ -201,7 +201,7 @@ static Value *digamma_above(Lower *lo, Value *x)
 {
     static const double series[] = { 1.0 / 252, -1.0 / 120, 1.0 / 12 };
     Value *sum = sum_last(lo, emit(lo, ONNX_Reciprocal, steps_from(lo, x, 1, 6)));
-    Value *z = plus_num(lo, x, 6), *q = emit(lo, ONNX_Reciprocal, z), *q2 = squared(lo, q);
+    Value *z = plus_num(lo, x, 6), *q = emit(lo, ONNX_Reciprocal, z), *q2 = square_of(lo, q);
     Value *tail = emit(lo, ONNX_Mul, q2, polynomial(lo, q2, series, COUNT_OF(series)));
     tail = emit(lo, ONNX_Add, tail, times_num(lo, q, 0.5));
     return emit(lo, ONNX_Sub, emit(lo, ONNX_Sub, emit(lo, ONNX_Log, z), tail), sum);
@@ -215,7 +215,7 @@ static Value *digamma_of(Lower *lo, Value *x)
     Value *below = emit(lo, ONNX_Add, emit(lo, ONNX_Add, above, emit(lo, ONNX_Reciprocal, a)), cot);
     Value *whole = emit(lo, ONNX_Equal, r, num(lo, DT_F32, 0));
     below = choose(lo, whole, num(lo, DT_F32, (double)NAN), below);
-    return choose(lo, is_below(lo, x, 0), below, above);
+    return choose(lo, less_than(lo, x, 0), below, above);
 }
 
 /* The sum of (x + k)^-s over k >= 0, for x >= 0: eight terms, then Euler and Maclaurin's series. */
@@ -225,7 +225,7 @@ static Value *zeta_above(Lower *lo, double s, Value *x)
     const double series[] = { c3 * (s + 3) * (s + 4) / 42, -c3, s / 12 };
     Value *power = num(lo, DT_F32, -s), *z = plus_num(lo, x, 8), *q = emit(lo, ONNX_Reciprocal, z);
     Value *sum = sum_last(lo, emit(lo, ONNX_Pow, steps_from(lo, x, 1, 8), power));
-    Value *tail = emit(lo, ONNX_Mul, q, polynomial(lo, squared(lo, q), series, COUNT_OF(series)));
+    Value *tail = emit(lo, ONNX_Mul, q, polynomial(lo, square_of(lo, q), series, COUNT_OF(series)));
     tail = emit(lo, ONNX_Add, plus_num(lo, times_num(lo, z, 1 / (s - 1)), 0.5), tail);
     return emit(lo, ONNX_Add, sum, emit(lo, ONNX_Mul, emit(lo, ONNX_Pow, z, power), tail));
 }
@@ -298,7 +298,7 @@ static Value *bessel_i(Lower *lo, Value *a, int order, bool scaled)
         { 1.18571734e-05, -3.42992417e-06, 6.603583e-05, 0.000435896731, 0.00623370231, 0.398942277 },
         { -1.38249185e-05, 2.42228695e-06, -9.02047082e-05, -0.00072772132, -0.0187006856, 0.398942285 },
     };
-    Value *near = polynomial(lo, squared(lo, a), low[order], 10);
+    Value *near = polynomial(lo, square_of(lo, a), low[order], 10);
     if (order == 1)
         near = emit(lo, ONNX_Mul, near, a);
     Value *far = polynomial(lo, emit(lo, ONNX_Div, num(lo, DT_F32, 8), a), high[order], 6);
@@ -309,7 +309,7 @@ static Value *bessel_i(Lower *lo, Value *a, int order, bool scaled)
         Value *half = emit(lo, ONNX_Exp, times_num(lo, a, 0.5));
         far = emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, far, half), half);
     }
-    return choose(lo, is_below(lo, a, 8), near, far);
+    return choose(lo, less_than(lo, a, 8), near, far);
 }
 
 static Value *even_bessel(Lower *lo, Value *x, bool scaled)

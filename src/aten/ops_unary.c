@@ -62,7 +62,7 @@ static Value *lower_sign(Lower *lo, const Call *c)
     return x->dtype == DT_BOOL ? x : emit(lo, ONNX_Sign, x);
 }
 
-static Value *lower_same(Lower *lo, const Call *c) { return tensor_arg(lo, c, "self"); }
+static Value *lower_itself(Lower *lo, const Call *c) { return tensor_arg(lo, c, "self"); }
 
 /* The argument of a function that takes several steps. */
 static Value *float_self(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))); }
@@ -162,7 +162,7 @@ static Value *lower_angle(Lower *lo, const Call *c)
 #define ROW_SAME_FN(name, fn)  { UNARY(name), p2o_rule_same, .lower = fn }
 #define ROW_FLOAT_FN(name, fn) { UNARY(name), p2o_rule_float, .lower = fn }
 /* A real number is its own conjugate and real part. */
-#define ROW_REAL(name) { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_same }
+#define ROW_REAL(name) { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_itself }
 const AtenOp p2o_ops_unary[] = {
     ROW_SAME("neg", ONNX_Neg),
     ROW_SAME("negative", ONNX_Neg),
@@ -186,8 +186,8 @@ const AtenOp p2o_ops_unary[] = {
     ROW_REAL("resolve_conj"),
     ROW_REAL("resolve_neg"),
     ROW_REAL("real"),
-    ROW_SAME_FN("conj_physical", lower_same),
-    ROW_SAME_FN("_conj_physical", lower_same),
+    ROW_SAME_FN("conj_physical", lower_itself),
+    ROW_SAME_FN("_conj_physical", lower_itself),
     ROW_FLOAT_FN("angle", lower_angle),
     ROW_FLOAT("sqrt", ONNX_Sqrt),
     ROW_FLOAT_FN("rsqrt", lower_rsqrt),

@@ -104,7 +104,6 @@ static bool settle_weights(const Align *a)
 }
 
 static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y);
-static bool align_inner(const Align *a, Call *c, const Call *d, int k, const Body *x, const Body *y);
 
 static bool differs_in(const Align *a, const Call *c, const Call *d, int k, const char *how)
 {
@@ -146,6 +145,8 @@ static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, co
             return false;
     return true;
 }
+
+static bool align_body(const Align *a, int k, Call *c, Body *x, const Call *d, const Body *y);
 
 static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
 {
@@ -198,7 +199,7 @@ static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, con
         case ARG_BOOL: equal = x->b == y->b; break;
         case ARG_DTYPE: equal = x->dtype == y->dtype; break;
         case ARG_COMPLEX: equal = x->re_im[0] == y->re_im[0] && x->re_im[1] == y->re_im[1]; break;
-        case ARG_BODY: return align_inner(a, c, d, k, x->body, y->body);
+        case ARG_BODY: return align_body(a, k, c, x->body, d, y->body);
         default: equal = same(x->s ? x->s : "", y->s ? y->s : ""); break;
         }
     }
@@ -223,8 +224,7 @@ static bool align_call(const Align *a, int k, Call *c, const Call *d)
     return true;
 }
 
-/* Bodies of branches and loops, like programs. */
-static bool align_inner(const Align *a, Call *c, const Call *d, int k, const Body *x, const Body *y)
+static bool align_body(const Align *a, int k, Call *c, Body *x, const Call *d, const Body *y)
 {
     if (x->inputs.n != y->inputs.n || x->calls.n != y->calls.n || x->outputs.n != y->outputs.n)
         return differs_in(a, c, d, k, "has another body than");

@@ -288,17 +288,20 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
     return f;
 }
 
-static void warn_if_alike(Settling *s, Dim sym, int64_t literal)
+/* The dynamic size that was this literal at capture: of the call's own tensors or of the inputs. */
+static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
 {
-    for (size_t i = 0; i < s->scope.syms.n; i++) {
+    size_t nlocal;
+    Scope  bases = bases_for(s, call_with(s->prog, sym), &nlocal);
+    for (size_t i = 0; i < bases.syms.n; i++) {
         int64_t hint;
-        if (!p2o_hint_at(s->bind, s->scope.syms.at[i], 0, &hint) || hint != literal)
-            continue;
-        const Call *c = call_with(s->prog, sym);
-        p2o_diag(s->prog->diags, DIAG_WARN, c ? c->loc : 0, "%s: %lld stays a number although %s had that size at capture",
-                 c ? c->target : "a size", (long long)literal, p2o_dim_name(s->scope.syms.at[i]));
-        return;
+        bool    alike = true;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++)
+            alike &= p2o_hint_at(s->bind, bases.syms.at[i], k, &hint) && hint == literal;
+        if (alike)
+            return bases.syms.at[i];
     }
+    return NULL;
 }
 
 static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
@@ -325,14 +328,27 @@ static void settle_found(void *user, Dim sym)
     p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
 }
 
+/* A number, or the size that it was at capture?  Either would be a guess. */
+static bool report_alike(Settling *s, Dim sym, int64_t literal)
+{
+    Dim like = looks_like(s, sym, literal);
+    if (!like)
+        return false;
+    const Call *c = call_with(s->prog, sym);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
+                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    "%s: whether %lld is a number or follows %s cannot be told from one capture",
+                    c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
+    s->failed = true;
+    return true;
+}
+
 static void settle_literal(void *user, Dim sym)
 {
     Settling *s = user;
     int64_t   first = 0, last;
-    if (!is_same_in_all(s, sym, &first, &last))
-        return;
-    warn_if_alike(s, sym, first);
-    p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+    if (is_same_in_all(s, sym, &first, &last) && !report_alike(s, sym, first))
+        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
 }
 
 static void report_open(void *user, Dim sym)
@@ -364,6 +380,8 @@ bool p2o_settle(Program *p, Bindings *b)
             Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
             before = p2o_bindings_count(b);
             p2o_each_soft(b, rounds[i], &s);
+            if (s.failed)
+                return false;
         } while (p2o_bindings_count(b) != before);
     }
     Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };

@@ -135,14 +135,14 @@ static const DType *wider_types(Builder *b, const Node *n)
     bool   changed = false;
     if (!n->nout || n->out[0]->dtype == DT_NONE)
         return NULL;                    /* ill-typed: reported when it was made */
-    if (!p2o_kernel_exists(n->op, b->graph->opset)) {
+    if (!p2o_kernel_exists(n)) {
         report_no_kernel(b, n, DT_NONE);
         return NULL;
     }
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i])
             continue;
-        types[i] = p2o_kernel_type(n->op, b->graph->opset, i, n->in[i]->dtype);
+        types[i] = p2o_kernel_type(n, i);
         changed |= types[i] != n->in[i]->dtype;
         if (types[i] == DT_NONE || (changed && n->out[0]->is_sequence)) {
             report_no_kernel(b, n, n->in[i]->dtype);

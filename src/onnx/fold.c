@@ -228,11 +228,22 @@ static bool float_result(OnnxOp op, double x, double y, double *z)
     }
 }
 
-/* Element i of op over two constants, of which one that has a single element is repeated. */
-static const Tensor *combined_element(const Node *n, const bool *single, uint64_t i)
+/* The element of v that is broadcast to this place of n's output. */
+static uint64_t broadcast_index(const Node *n, const Value *v, const int64_t *at)
+{
+    uint64_t k = 0;
+    int      lead = n->out[0]->shape.rank - v->shape.rank;
+    for (int i = 0; i < v->shape.rank; i++) {
+        int64_t size = known_size(v, i);
+        k = k * (uint64_t)size + (size == 1 ? 0 : (uint64_t)at[lead + i]);
+    }
+    return k;
+}
+
+static const Tensor *combined_element(const Node *n, const int64_t *at)
 {
     const Tensor *x = n->in[0]->tensor, *y = n->in[1]->tensor;
-    uint64_t      ix = single[0] ? 0 : i, iy = single[1] ? 0 : i;
+    uint64_t      ix = broadcast_index(n, n->in[0], at), iy = broadcast_index(n, n->in[1], at);
     DType         t = x->dtype;
     int64_t       a, b, c;
     double        f, g, h;
@@ -250,19 +261,13 @@ static const Tensor *computed_elements(const Node *n, const int64_t *sizes, uint
     const Value *y = n->out[0];
     size_t       item = p2o_dtype_bytes(y->dtype);
     uint8_t     *bytes = p2o_alloc(a, (size_t)nelem * item + 1);
-    bool         single[2] = { false, false };
-    for (int i = 0; i < n->nin; i++) {
-        int64_t  ignored[FOLD_RANK];
-        uint64_t count;
-        single[i] = small_sizes(n->in[i], ignored, &count) && count == 1;
-        if (!single[i] && !p2o_shape_same(n->in[i]->shape, y->shape))
-            return NULL;
-    }
+    int64_t      at[FOLD_RANK] = { 0 };
     for (uint64_t i = 0; i < nelem; i++) {
         const Tensor *e = n->op == ONNX_Cast ? cast_element(a, n->in[0]->tensor, i, y->dtype)
-                                             : combined_element(n, single, i);
+                                             : combined_element(n, at);
         if (!e || !p2o_tensor_load(e, bytes + i * item, item))
             return NULL;
+        step_coordinates(at, sizes, y->shape.rank);
     }
     return p2o_tensor_make(a, y->dtype, y->shape.rank, sizes, bytes);
 }

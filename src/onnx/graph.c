@@ -50,7 +50,7 @@ Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s)
     Value *v = value_new(g);
     v->name = name;
     v->dtype = t;
-    v->shape = s;
+    v->shape = (Shape){ s.rank, p2o_shape_copy(g->arena, s, 0) };
     VEC_PUSH(g->arena, &g->inputs, v);
     return v;
 }

@@ -12,12 +12,15 @@ typedef struct Kernel {
     OnnxOp      op;
     const char *in;
     int         since;
+    bool        reducing;
     int         types;
 } Kernel;
 
 static const Kernel kernels[] = {
-#define KERNEL(op, in, since, ...) { ONNX_##op, in, since, __VA_ARGS__ },
+#define KERNEL(op, in, since, ...)          { ONNX_##op, in, since, false, __VA_ARGS__ },
+#define KERNEL_REDUCING(op, in, since, ...) { ONNX_##op, in, since, true, __VA_ARGS__ },
 #include "onnx/kernels.def"
+#undef KERNEL_REDUCING
 #undef KERNEL
 };
 
@@ -31,6 +34,7 @@ static const DType wider[DT_COUNT][6] = {
     [DT_U16]  = { DT_I32, DT_I64, DT_U32, DT_F64, DT_F32 },
     [DT_I32]  = { DT_I64 },
     [DT_U32]  = { DT_I64 },
+    [DT_F16]  = { DT_F32 },
     [DT_BF16] = { DT_F32 },
 };
 
@@ -40,34 +44,41 @@ static bool is_about(const Kernel *k, int i)
     return n > 0 && k->in[(size_t)i < n ? (size_t)i : n - 1] == 'T';
 }
 
-/* k holds at this opset and no later row replaces it. */
-static bool holds(const Kernel *k, int opset)
+static bool is_reducing(const Node *n)
 {
-    const Kernel *next = k + 1;
-    if (k->since > opset)
-        return false;
-    return next == kernels + COUNT_OF(kernels) || next->op != k->op || !same(next->in, k->in) ||
-           next->since > opset;
+    const Attr *a = p2o_node_attr(n, "reduction");
+    return a && !same(a->s, "none");
 }
 
-bool p2o_kernel_exists(OnnxOp op, int opset)
+/* k is about n and no later row replaces it. */
+static bool holds_for(const Kernel *k, const Node *n)
+{
+    const Kernel *next = k + 1;
+    if (k->op != n->op || k->since > n->graph->opset || (k->reducing && !is_reducing(n)))
+        return false;
+    return next == kernels + COUNT_OF(kernels) || next->op != k->op || !same(next->in, k->in) ||
+           next->since > n->graph->opset;
+}
+
+bool p2o_kernel_exists(const Node *n)
 {
     for (size_t i = 0; i < COUNT_OF(kernels); i++)
-        if (kernels[i].op == op && kernels[i].types == NONE && holds(&kernels[i], opset))
+        if (kernels[i].types == NONE && holds_for(&kernels[i], n))
             return false;
     return true;
 }
 
 static bool has_kernel(const Kernel *k, DType t)
 {
-    return k->types >> t & 1 || (t == DT_F16 && k->types & F32);
+    return k->types >> t & 1 || (t == DT_F16 && k->types & F32 && !k->reducing);
 }
 
-DType p2o_kernel_type(OnnxOp op, int opset, int i, DType t)
+DType p2o_kernel_type(const Node *n, int i)
 {
     const Kernel *k = NULL;
+    DType         t = n->in[i]->dtype;
     for (size_t r = 0; r < COUNT_OF(kernels); r++)
-        if (kernels[r].op == op && is_about(&kernels[r], i) && holds(&kernels[r], opset))
+        if (holds_for(&kernels[r], n) && is_about(&kernels[r], i))
             k = &kernels[r];
     if (!k || has_kernel(k, t))
         return t;

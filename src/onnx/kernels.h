@@ -4,10 +4,10 @@
 
 #include "onnx/graph.h"
 
-/* false: no kernel at this opset, whatever the types. */
-bool  p2o_kernel_exists(OnnxOp op, int opset);
-/* The type in which `op` can take its input i of type t: t itself, else a wider type that holds all
- * its values and in which arithmetic agrees with t's after a cast back.  DT_NONE: there is none. */
-DType p2o_kernel_type(OnnxOp op, int opset, int i, DType t);
+/* false: no kernel at the graph's opset, whatever the types. */
+bool  p2o_kernel_exists(const Node *n);
+/* The type in which n can take its input i: that input's own, else a wider type that holds all its
+ * values and in which arithmetic agrees with its own after a cast back.  DT_NONE: there is none. */
+DType p2o_kernel_type(const Node *n, int i);
 
 #endif

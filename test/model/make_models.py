@@ -2,8 +2,8 @@
 
 usage: make_models.py FOLDER [NAME...]      needs PyTorch
 
-For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2 and NAME.b.pt2 (captures with fixed sizes, at
-two different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
+For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps NAME.c.pt2 (captures with
+fixed sizes, different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
 primes, and 0 where it is legal).
 """
 import os
@@ -148,8 +148,8 @@ def unet(mode):
 
 
 for _mode in ("replicate", "reflect"):
-    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 15, 18), (1, 16, 8), (2, 9, 17)],
-          [{0: "batch", 2: "height", 3: "width"}])(unet(_mode))
+    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 21, 10), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
+          [{0: "batch", 2: "height", 3: "width"}], fixed=(0, 1, 2))(unet(_mode))
 
 
 @model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (7, 5, 11), (1, 1, 1), (2, 5, 2)],
@@ -321,7 +321,8 @@ def save(folder, name):
                 record["s%d.out.%d" % (k, j)] = t.numpy()
         np.savez_compressed(os.path.join(folder, name + ".npz"), **record)
         shapes = tuple({a: Dim.AUTO for a in x} for x in axes)
-        for suffix, at, dynamic in (("", 0, shapes), (".a", fixed[0], None), (".b", fixed[1], None)):
+        captures = [("", 0, shapes)] + [("." + c, at, None) for c, at in zip("abc", fixed)]
+        for suffix, at, dynamic in captures:
             try:
                 program = torch.export.export(m, runs[at], dynamic_shapes=dynamic, strict=False)
                 torch.export.save(program, os.path.join(folder, name + suffix + ".pt2"))

@@ -37,7 +37,9 @@ static void check_table(void)
         int         since;
     } rows[] = {
 #define KERNEL(op, in, since, ...) { ONNX_##op, in, since },
+#define KERNEL_REDUCING            KERNEL
 #include "onnx/kernels.def"
+#undef KERNEL_REDUCING
 #undef KERNEL
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -50,26 +52,47 @@ static void check_table(void)
     }
 }
 
+/* The type in which `op` takes its input i of type t. */
+static DType computes_in(OnnxOp op, int opset, int i, DType t, const char *reduction)
+{
+    Value  v = { .dtype = t };
+    Value *in[10] = { NULL };
+    Attr   attr = attr_str("reduction", reduction ? reduction : "none");
+    Node   n = { .op = op, .in = in, .nin = 10, .attrs = &attr, .nattr = reduction != NULL,
+                 .graph = fresh_builder(opset)->graph };
+    in[i] = &v;
+    return p2o_kernel_type(&n, i);
+}
+
+static bool exists(OnnxOp op, int opset)
+{
+    return p2o_kernel_exists(&(Node){ .op = op, .graph = fresh_builder(opset)->graph });
+}
+
 static void check_types(void)
 {
-    CHECK(p2o_kernel_type(ONNX_Add, 20, 1, DT_F32) == DT_F32);
-    CHECK(p2o_kernel_type(ONNX_Add, 20, 1, DT_I8) == DT_I32);
-    CHECK(p2o_kernel_type(ONNX_Add, 20, 0, DT_U32) == DT_I64);
-    CHECK(p2o_kernel_type(ONNX_Add, 20, 0, DT_BF16) == DT_F32);
-    CHECK(p2o_kernel_type(ONNX_Add, 20, 0, DT_F16) == DT_F16);
-    CHECK(p2o_kernel_type(ONNX_Concat, 20, 0, DT_BF16) == DT_BF16);     /* no row */
-    CHECK(p2o_kernel_type(ONNX_Where, 20, 0, DT_BOOL) == DT_BOOL);      /* the condition */
-    CHECK(p2o_kernel_type(ONNX_Where, 20, 2, DT_BOOL) == DT_U8);
-    CHECK(p2o_kernel_type(ONNX_Max, 20, 9, DT_I16) == DT_I32);          /* the last of many */
-    CHECK(p2o_kernel_type(ONNX_Relu, 20, 0, DT_I64) == DT_NONE);
-    CHECK(p2o_kernel_type(ONNX_Erf, 20, 0, DT_F64) == DT_NONE);
-    CHECK(p2o_kernel_type(ONNX_Gemm, 20, 0, DT_I32) == DT_NONE);
-    CHECK(p2o_kernel_type(ONNX_Pow, 20, 1, DT_BF16) == DT_F32);
-    CHECK(p2o_kernel_type(ONNX_ReduceMax, 18, 0, DT_BOOL) == DT_U8);
-    CHECK(p2o_kernel_type(ONNX_ReduceMax, 20, 0, DT_BOOL) == DT_BOOL);
-    CHECK(p2o_kernel_exists(ONNX_RoiAlign, 21) && !p2o_kernel_exists(ONNX_RoiAlign, 22));
-    CHECK(!p2o_kernel_exists(ONNX_RandomNormal, 23) && p2o_kernel_exists(ONNX_RandomNormal, 20));
-    CHECK(p2o_kernel_exists(ONNX_Add, 23) && p2o_kernel_exists(ONNX_Concat, 17));
+    CHECK(computes_in(ONNX_Add, 20, 1, DT_F32, NULL) == DT_F32);
+    CHECK(computes_in(ONNX_Add, 20, 1, DT_I8, NULL) == DT_I32);
+    CHECK(computes_in(ONNX_Add, 20, 0, DT_U32, NULL) == DT_I64);
+    CHECK(computes_in(ONNX_Add, 20, 0, DT_BF16, NULL) == DT_F32);
+    CHECK(computes_in(ONNX_Add, 20, 0, DT_F16, NULL) == DT_F16);
+    CHECK(computes_in(ONNX_Concat, 20, 0, DT_BF16, NULL) == DT_BF16);   /* no row */
+    CHECK(computes_in(ONNX_Where, 20, 0, DT_BOOL, NULL) == DT_BOOL);    /* the condition */
+    CHECK(computes_in(ONNX_Where, 20, 2, DT_BOOL, NULL) == DT_U8);
+    CHECK(computes_in(ONNX_Max, 20, 9, DT_I16, NULL) == DT_I32);        /* the last of many */
+    CHECK(computes_in(ONNX_Relu, 20, 0, DT_I64, NULL) == DT_NONE);
+    CHECK(computes_in(ONNX_Erf, 20, 0, DT_F64, NULL) == DT_NONE);
+    CHECK(computes_in(ONNX_Gemm, 20, 0, DT_I32, NULL) == DT_NONE);
+    CHECK(computes_in(ONNX_Pow, 20, 1, DT_BF16, NULL) == DT_F32);
+    CHECK(computes_in(ONNX_ReduceMax, 18, 0, DT_BOOL, NULL) == DT_U8);
+    CHECK(computes_in(ONNX_ReduceMax, 20, 0, DT_BOOL, NULL) == DT_BOOL);
+    CHECK(computes_in(ONNX_ScatterND, 20, 2, DT_F16, "none") == DT_F16);
+    CHECK(computes_in(ONNX_ScatterND, 20, 2, DT_F16, "add") == DT_F32);
+    CHECK(computes_in(ONNX_ScatterND, 20, 1, DT_I64, "add") == DT_I64);
+    CHECK(computes_in(ONNX_ScatterElements, 20, 0, DT_BOOL, "max") == DT_I32);
+    CHECK(exists(ONNX_RoiAlign, 21) && !exists(ONNX_RoiAlign, 22));
+    CHECK(!exists(ONNX_RandomNormal, 23) && exists(ONNX_RandomNormal, 20));
+    CHECK(exists(ONNX_Add, 23) && exists(ONNX_Concat, 17));
 }
 
 static void check_wider(void)

@@ -115,6 +115,16 @@ static void check_transposes(void)
     x = input(b, "x", DT_F32, "a, b, c");
     y = transpose_node(b, transpose_node(b, x, (int64_t[]){ 1, 2, 0 }), (int64_t[]){ 2, 0, 1 });
     CHECK(becomes(b, NODE(b, ONNX_Relu, y), "%0 = Relu(x)\nreturn %0\n"));
+    b = start(20);
+    x = input(b, "x", DT_F32, "a, b, 3, 4");        /* an axis added, moved and dropped again */
+    y = transpose_node(b, NODE(b, ONNX_Unsqueeze, x, INTS(b, 0)), (int64_t[]){ 3, 1, 2, 0, 4 });
+    CHECK(becomes(b, NODE(b, ONNX_Squeeze, y, INTS(b, -2)),
+                  "%0 = Transpose(x, perm=[2, 0, 1, 3])\nreturn %0\n"));
+    b = start(20);
+    x = input(b, "x", DT_F32, "n, 1");              /* another axis of size 1 is dropped */
+    y = transpose_node(b, NODE(b, ONNX_Unsqueeze, x, INTS(b, 0)), (int64_t[]){ 2, 0, 1 });
+    CHECK(becomes(b, NODE(b, ONNX_Squeeze, y, INTS(b, 0)),
+                  "%0 = Transpose(x, perm=[1, 0])\nreturn %0\n"));
 }
 
 static void check_reshapes(void)
@@ -234,6 +244,9 @@ static void check_folding(void)
     CHECK(t->shape.rank == 2 && holds_floats(t, 6, (float[]){ 1, 4, 2, 5, 3, 6 }));
     Value *p = p2o_build(b, ONNX_Mul, 0, NULL, 2, (Value *[]){ two, m });
     CHECK(holds_floats(p, 6, (float[]){ 2, 4, 6, 8, 10, 12 }));
+    Value *sum = p2o_build(b, ONNX_Add, 0, NULL, 2,
+                           (Value *[]){ m, p2o_build_const(b, vector_of((float[]){ 10, 20, 30 }, 3)) });
+    CHECK(holds_floats(sum, 6, (float[]){ 11, 22, 33, 14, 25, 36 }));
     Value *q = p2o_build(b, ONNX_Div, 0, NULL, 2, (Value *[]){ two, number(b, 3) });
     CHECK(holds_floats(q, 1, (float[]){ 2.0f / 3.0f }));
     Value *s = p2o_build(b, ONNX_Slice, 0, NULL, 5,

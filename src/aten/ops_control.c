@@ -413,5 +413,6 @@ const AtenOp p2o_ops_control[] = {
     { "higher_order::scan(Body combine_fn, any[] init, any[] xs, any[] additional_inputs) -> any[]", shape_scan,
       .lower_many = lower_scan, .limits = "carried tensors of fixed shape" },
     { "higher_order::map_impl(Body f, any[] xs, any[] pos_args) -> any[]", shape_map, .lower_many = lower_map },
+    { "_print(str s) -> ()", p2o_rule_none, .limits = "prints nothing" },
     { 0 },
 };

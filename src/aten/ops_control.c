@@ -103,8 +103,8 @@ static void shape_cond(Infer *in, const Call *c)
     const Body *yes = body_arg(c, "true_fn"), *no = body_arg(c, "false_fn");
     Operands    given = { 0 };
     add_operands(in, &given, c, "operands");
-    if (!must_decide(in, type_arg(c, "pred")) || !must_take(in, yes, given.n, c->nouts) || !must_take(in, no, given.n, c->nouts) ||
-        !infer_body(in, yes, given.at) || !infer_body(in, no, given.at))
+    if (!must_decide(in, type_arg(c, "pred")) || !must_take(in, yes, given.n, c->nouts) ||
+        !must_take(in, no, given.n, c->nouts) || !infer_body(in, yes, given.at) || !infer_body(in, no, given.at))
         return;
     for (int i = 0; i < c->nouts; i++)
         set_either(in, c, i, type_returned(yes, i), type_returned(no, i));
@@ -383,7 +383,8 @@ static void lower_scanning(Lower *lo, const Call *c, const Scanning *s, Value **
     const Body *body = body_arg(c, s->body);
     int         n = ncarried(c, s), nalong = list_len(c, s->along), nin = n + nalong;
     Builder    *inner = inner_builder(lo, body);
-    Value     **given = NEW_N(lo->arena, Value *, body->inputs.n + 1), **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
+    Value     **given = NEW_N(lo->arena, Value *, body->inputs.n + 1);
+    Value     **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
     Value     **back = NEW_N(lo->arena, Value *, (size_t)c->nouts + 1);
 
     if (c->nouts == 0)

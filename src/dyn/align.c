@@ -164,6 +164,7 @@ static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
     ((OpenFloat *)*slot)->v[k] = v;
 }
 
+/* What is found out about a float is computed in main, ahead of its call there. */
 static bool settle_floats(const Align *a)
 {
     for (size_t i = 0; i < a->floats->n; i++) {
@@ -172,7 +173,7 @@ static bool settle_floats(const Align *a)
         size_t           at = 0;
         while (at < b->calls.n && b->calls.at[at] != f->call)
             at++;
-        if (p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
+        if (at < b->calls.n && p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
             continue;
         p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, f->call->loc, "compute it from the input's shape with torch operators",
                         "%s: a number was %g and %g in the captures; no size of the inputs explains it", f->call->target,

@@ -113,6 +113,44 @@ static Value *sum_value(Lower *lo, Dim d)
     return v;
 }
 
+/* d = times * sym + plus */
+static bool is_linear_in(Dim d, Dim sym, int64_t *times, int64_t *plus)
+{
+    *times = *plus = 0;
+    for (int i = 0; i < p2o_dim_nterm(d); i++) {
+        const DimTerm *t = p2o_dim_term(d, i);
+        if (t->natom == 0)
+            *plus = t->coef;
+        else if (t->natom == 1 && t->atom[0] == sym && t->power[0] == 1)
+            *times = t->coef;
+        else
+            return false;
+    }
+    return *times != 0;
+}
+
+/* A symbol from a size that is linear in it: an input's axis may be 2*s or s + 1 and no other be s. */
+static Value *solved(Lower *lo, Dim sym)
+{
+    int64_t times, plus;
+    for (const Builder *b = lo->b; b; b = b->parent) {
+        for (size_t i = 0; i < b->dims.n; i++) {
+            Dim d;
+            memcpy(&d, b->dims.at[i].key.p, sizeof d);
+            if (!is_linear_in(d, sym, &times, &plus))
+                continue;
+            Value *v = dim_value(lo, d);
+            if (plus)
+                v = emit(lo, ONNX_Sub, v, INTS(lo, plus));
+            return times == 1 ? v : emit(lo, ONNX_Div, v, INTS(lo, times));
+        }
+    }
+    p2o_diag(lo->diags, DIAG_INTERNAL, lo->b->loc, "nothing carries the size %s at run time",
+             p2o_dim_name(sym));
+    lo->failed = true;
+    return INTS(lo, 0);
+}
+
 static Value *computed(Lower *lo, Dim d)
 {
     switch (p2o_dim_kind(d)) {
@@ -121,11 +159,7 @@ static Value *computed(Lower *lo, Dim d)
         p2o_dim_is_int(d, &n);
         return INTS(lo, n);
     }
-    case DIM_SYM:
-        p2o_diag(lo->diags, DIAG_INTERNAL, lo->b->loc, "nothing carries the size %s at run time",
-                 p2o_dim_name(d));
-        lo->failed = true;
-        return INTS(lo, 0);
+    case DIM_SYM: return solved(lo, d);
     case DIM_FLOORDIV: return floor_divide(lo, p2o_dim_operand(d, 0), p2o_dim_operand(d, 1));
     case DIM_MOD:
         return emit(lo, ONNX_Mod, dim_value(lo, p2o_dim_operand(d, 0)),

@@ -33,15 +33,21 @@ static Shape resolve_shape(Infer *in, Shape s)
     return (Shape){ s.rank, d };
 }
 
-/* Overflow leaves a NULL Dim in a shape: caught here, once, for every rule. */
+/* Overflow leaves a NULL Dim in a shape, a bad argument a negative one: caught here, once, for every
+ * rule. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
 {
     assert(i < c->nouts);
     if (!c->outs[i] || in->failed)
         return;
     for (int k = 0; k < s.rank; k++) {
+        int64_t size;
         if (!s.at[k]) {
             rule_fail(in, "axis %d of the result is too large or not a whole number", k);
+            return;
+        }
+        if (p2o_dim_is_int(s.at[k], &size) && size < 0) {
+            rule_fail(in, "axis %d of the result has size %lld", k, (long long)size);
             return;
         }
     }
@@ -66,12 +72,21 @@ static Dim data_symbol(Infer *in, const char *name, int64_t low)
     return p2o_resolve(in->bind, sym);
 }
 
+/* A symbol of this Var alone.  Names are unique in a body, and bodies are many: outside of main, and where
+ * a body was put in place of its call, the Var's number tells them apart. */
+static Dim var_symbol(Infer *in, const Var *v, const char *what, int64_t low)
+{
+    bool plain = p2o_var_find(in->prog->main, str_of(v->name)) == v;
+    return data_symbol(in, plain ? p2o_printf(in->arena, "%s.%s", v->name, what)
+                                 : p2o_printf(in->arena, "%s.%s.v%u", v->name, what, v->id), low);
+}
+
 void set_int(Infer *in, const Call *c, int i, Dim value)
 {
     if (!c->outs[i] || in->failed)
         return;
     if (!value)
-        value = data_symbol(in, p2o_printf(in->arena, "%s.value", c->outs[i]->name), NO_LOWER);
+        value = var_symbol(in, c->outs[i], "value", NO_LOWER);
     c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
@@ -139,6 +154,40 @@ static bool equal_as_captured(Infer *in, Dim a, Dim b)
                       p2o_dim_assume(in->dims, p2o_resolve(in->bind, b), INT64_MAX)) == YES;
 }
 
+typedef struct Pinning {
+    Infer *in;
+    bool   ok;                  /* only symbols of the capture, with known sizes */
+    bool   binds;
+} Pinning;
+
+static void pin_symbol(void *user, Dim sym)
+{
+    Pinning *p = user;
+    int64_t  hint;
+    if (p2o_role(p->in->bind, sym) != ROLE_FILE || !p2o_hint_at(p->in->bind, sym, 0, &hint))
+        p->ok = false;
+    else if (p->binds)
+        p2o_bind(p->in->bind, sym, int_dim(p->in, hint));
+}
+
+/* A capture may call sizes dynamic that its own guards fix: they are numbers then.  Sizes that the user or
+ * several captures made dynamic are not touched. */
+static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
+{
+    Dim     diff = p2o_dim_sub(in->dims, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b));
+    Pinning p = { .in = in, .ok = diff != NULL && p2o_ncapture(in->bind) == 1 };
+    if (p.ok)
+        p2o_dim_symbols(diff, pin_symbol, &p);
+    if (!p.ok)
+        return false;
+    const char *text = p2o_printf(in->arena, "%s = %s", resolved_text(in, a), resolved_text(in, b));
+    p.binds = true;
+    p2o_dim_symbols(diff, pin_symbol, &p);
+    p2o_diag(in->diags, DIAG_WARN, in->call->loc, "the capture calls sizes dynamic that the model fixes: %s, %s: %s",
+             in->call->target, what, text);
+    return true;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
@@ -161,6 +210,8 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);
         return true;
     case UNIFY_FIXED:
+        if (pin_captured(in, a, b, what))
+            return true;
         report_fixed(in, sym, p2o_printf(in->arena, "%s: %s = %s", what, resolved_text(in, a),
                                          resolved_text(in, b)));
         return false;
@@ -169,6 +220,19 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     }
     rule_fail(in, "%s: %s against %s", what, resolved_text(in, a), resolved_text(in, b));
     return false;
+}
+
+bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what)
+{
+    int lead = to.rank - from.rank;
+    if (lead < 0) {
+        rule_fail(in, "%s of rank %d against %d", what, from.rank, to.rank);
+        return false;
+    }
+    for (int i = 0; i < from.rank; i++)
+        if (!dim_is(from.at[i], 1) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+            return false;
+    return true;
 }
 
 static bool wrap_or_fail(Infer *in, int64_t dim, int rank, bool scalar_ok, int *out)
@@ -288,9 +352,16 @@ Dim data_dim(Infer *in, const Call *c, int out, int axis)
         named = c->outs[i];
     if (!named)                             /* nobody asks */
         return int_dim(in, 0);
-    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, ".%d", out);
-    return data_symbol(in, p2o_printf(in->arena, "%s%s.%d", named->name, of, axis), 0);
+    const char *of = named == c->outs[out] ? "" : p2o_printf(in->arena, "%d.", out);
+    return var_symbol(in, named, p2o_printf(in->arena, "%s%d", of, axis), 0);
 }
+
+Dim round_dim(Infer *in, const Var *input, int axis)
+{
+    return var_symbol(in, input, p2o_printf(in->arena, "%d", axis), 0);
+}
+
+Dim round_int(Infer *in, const Var *input) { return var_symbol(in, input, "value", NO_LOWER); }
 
 static DType promote_known(DType a, DType b)
 {
@@ -555,6 +626,26 @@ static void infer_call(Infer *in, Call *c)
         else if (!c->op->unchecked)
             check_recorded(in, c->outs[i]);
     }
+}
+
+bool infer_body(Infer *in, const Body *b, const Type *inputs)
+{
+    const Call *around = in->call;
+    size_t      errors = p2o_diags_errors(in->diags);
+    for (size_t i = 0; i < b->inputs.n; i++)
+        b->inputs.at[i]->type = inputs[i];
+    for (size_t i = 0; i < b->calls.n; i++)
+        infer_call(in, b->calls.at[i]);
+    in->call = around;
+    in->failed = false;
+    for (size_t i = 0; i < b->outputs.n && p2o_diags_errors(in->diags) == errors; i++) {
+        const Var *v = poison_in(&b->outputs.at[i]);
+        if (v)
+            rule_unsupported(in, "its body returns '%s', a result of %s that is not computed", v->name,
+                             v->def ? v->def->target : "nothing");
+    }
+    in->failed = p2o_diags_errors(in->diags) != errors;
+    return !in->failed;
 }
 
 static void resolve_inputs(Infer *in)

@@ -26,6 +26,9 @@ struct Infer {
 /* Input Vars have their type set.  false after diagnostics. */
 bool p2o_infer(Program *p, Bindings *b);
 
+/* Types a body of the running rule's call, its inputs being of these types.  false after diagnostics. */
+bool infer_body(Infer *in, const Body *b, const Type *inputs);
+
 /* Results. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s);
 void set_int(Infer *in, const Call *c, int i, Dim value);       /* NULL: known at run time only, of any sign */
@@ -42,6 +45,7 @@ bool must_rank(Infer *in, const Call *c, const char *name, int rank);
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what);
 bool must_wrap(Infer *in, int64_t dim, int rank, int *out);                     /* dim in range */
 bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out);              /* 0-d accepts 0, -1 */
+bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what);   /* by broadcasting */
 /* SymInt arguments that have to be plain numbers here. */
 bool const_ints(Infer *in, const Call *c, const char *name, int n, int64_t *out);
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
@@ -68,6 +72,9 @@ Shape shape_list(Infer *in, const Call *c, const char *name);   /* of an int lis
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b);
 /* A size that only the data decides: one symbol for each result and axis. */
 Dim   data_dim(Infer *in, const Call *c, int out, int axis);
+/* The same for an input of a body that runs often: the size of an axis, or the int it is, in any round. */
+Dim   round_dim(Infer *in, const Var *input, int axis);
+Dim   round_int(Infer *in, const Var *input);
 
 /* torch.result_type of the named arguments: tensors, then 0-d tensors, then numbers. */
 typedef struct Promotion {

@@ -15,7 +15,7 @@ Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...)
 }
 
 /* Counting on from the last number given out keeps many uses of one stem linear. */
-static const char *unique_name(Lower *lo, const char *stem)
+const char *unique_name(Lower *lo, const char *stem)
 {
     void    **slot = p2o_map_slot(lo->names, str_of(stem));
     uintptr_t i = (uintptr_t)*slot;
@@ -304,6 +304,27 @@ Value *softplus_of(Lower *lo, Value *x)
         return emit(lo, ONNX_Softplus, x);
     Value *e = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, x)));
     return emit(lo, ONNX_Add, emit(lo, ONNX_Max, x, num(lo, DT_F64, 0)), log1p_of(lo, e));
+}
+
+/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
+static Value *gelu_by_parts(Lower *lo, Value *x, bool by_tanh)
+{
+    Value *y;
+    if (by_tanh) {
+        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
+        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
+    } else {
+        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
+    }
+    return emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
+}
+
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh)
+{
+    if (lo->opset < 20 || x->dtype == DT_F64)
+        return cast(lo, gelu_by_parts(lo, cast(lo, x, wide_of(x->dtype)), by_tanh), x->dtype);
+    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
+                   : emit(lo, ONNX_Gelu, x);
 }
 
 Value *cast(Lower *lo, Value *x, DType t)
@@ -646,18 +667,47 @@ static void lower_calls(Lower *lo, const Body *body)
     }
 }
 
+/* x as the body's types have it.  Where they know less than x does, it is a value of its own: what is
+ * found out about it must not reach x. */
+static Value *input_as(Lower *lo, const Type *t, Value *x)
+{
+    bool is_int = t->kind == TY_INT, made_here = !x->def && x->graph == lo->b->graph && !x->tensor;
+    if (is_int ? !made_here : t->kind == TY_TENSOR && !p2o_shape_same(x->shape, t->shape)) {
+        x = p2o_graph_node(lo->b->graph, ONNX_Identity, 1, &x, 0, NULL, 1, lo->b->loc)->out[0];
+        x->shape = t->shape;
+        x->ints = NULL;
+        x->nints = 0;
+    }
+    if (is_int)
+        carries_int(lo, x, t->value);
+    else
+        carries_dims(lo, x);
+    return x;
+}
+
+/* Python's numbers, wherever they pass a body's border. */
+static DType border_dtype(Type t)
+{
+    return t.kind == TY_FLOAT ? DT_F64 : t.dtype;
+}
+
 bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out)
 {
     Builder *outer = lo->b;
     size_t   errors = p2o_diags_errors(lo->diags);
     lo->b = b;
-    for (size_t i = 0; i < body->inputs.n; i++)
-        lo->values[body->inputs.at[i]->id] = in[i];
+    for (size_t i = 0; i < body->inputs.n; i++) {
+        const Var *v = body->inputs.at[i];
+        lo->values[v->id] = in[i] ? input_as(lo, &v->type, in[i]) : NULL;
+    }
     lower_calls(lo, body);
     bool ok = p2o_diags_errors(lo->diags) == errors;
-    for (size_t i = 0; ok && i < body->outputs.n; i++)
-        out[i] = p2o_arg_value(lo, &body->outputs.at[i], p2o_arg_type(&body->outputs.at[i]).dtype);
+    for (size_t i = 0; ok && i < body->outputs.n; i++) {
+        const Arg *x = &body->outputs.at[i];
+        out[i] = p2o_arg_value(lo, x, border_dtype(p2o_arg_type(x)));
+    }
     lo->b = outer;
+    lo->failed = !ok;
     return ok;
 }
 

@@ -38,7 +38,9 @@ typedef struct LowerOptions {
 /* Types are inferred.  NULL after diagnostics. */
 Graph *p2o_lower(Program *p, const LowerOptions *o);
 
-/* Lowers a body's calls into `b`'s graph, its inputs standing for `in`; outputs to out. */
+/* Lowers a body's calls into `b`'s graph, its inputs standing for `in` (NULL: a size, known by its Dim);
+ * outputs to `out`.  Sizes that only the body's types have are those of `in`: `b` must be new where they
+ * may stand for others than before.  false after diagnostics. */
 bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out);
 
 /* Nodes.  A NULL input is an absent optional one. */
@@ -51,6 +53,8 @@ bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, V
     p2o_build_many((lo)->b, op, attrs, INPUTS(__VA_ARGS__), nout, out)
 
 Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...) PRINTF_LIKE(3, 4);   /* NULL */
+
+const char *unique_name(Lower *lo, const char *stem);           /* for a value: `stem`, or stem_1, ... */
 
 /* Arguments. */
 Value *p2o_arg_value(Lower *lo, const Arg *x, DType number);    /* NULL for None; numbers as that type */
@@ -87,6 +91,7 @@ Value *times_num(Lower *lo, Value *x, double f);
 /* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
 #define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
 Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
+Value *gelu_of(Lower *lo, Value *x, bool by_tanh);
 Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^2) */
 Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */

@@ -172,31 +172,13 @@ static Value *lower_celu(Lower *lo, const Call *c)
     return scaled_elu(lo, x, alpha, 1, 1 / alpha);
 }
 
-/* x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for erf. */
-static Value *gelu_by_parts(Lower *lo, const Call *c, bool by_tanh)
-{
-    Value *x = tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))), *y;
-    if (by_tanh) {
-        Value *cube = times_num(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, x, x), x), 0.044715);
-        y = emit(lo, ONNX_Tanh, times_num(lo, emit(lo, ONNX_Add, x, cube), 0.79788456080286535588));
-    } else {
-        y = emit(lo, ONNX_Erf, times_num(lo, x, 0.70710678118654752440));
-    }
-    y = emit(lo, ONNX_Mul, times_num(lo, x, 0.5), plus_num(lo, y, 1));
-    return cast(lo, y, out_dtype(c, 0));
-}
-
 static Value *lower_gelu(Lower *lo, const Call *c)
 {
     const char *approximate = str_arg(c, "approximate");
     bool        by_tanh = same(approximate, "tanh");
     if (!by_tanh && !same(approximate, "none"))
         return unsupported(lo, c, "approximate '%s'", approximate);
-    if (lo->opset < 20 || out_dtype(c, 0) == DT_F64)
-        return gelu_by_parts(lo, c, by_tanh);
-    Value *x = tensor_arg(lo, c, "self");
-    return by_tanh ? emit_with(lo, ONNX_Gelu, ATTRS(attr_str("approximate", "tanh")), x)
-                   : emit(lo, ONNX_Gelu, x);
+    return gelu_of(lo, tensor_arg(lo, c, "self"), by_tanh);
 }
 
 static Value *lower_silu(Lower *lo, const Call *c)

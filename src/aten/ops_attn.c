@@ -3,33 +3,70 @@
 
 #include <math.h>
 
-static void shape_sdpa(Infer *in, const Call *c)
+/* The variants differ in what they call the mask and which options they have. */
+static const char *mask_name(const Call *c)
+{
+    static const char *const names[] = { "attn_mask", "attn_bias" };
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (p2o_schema_find(c->schema, names[i]) >= 0 && has_arg(c, names[i]))
+            return names[i];
+    return NULL;
+}
+
+static bool groups_heads(const Call *c)
+{
+    return p2o_schema_find(c->schema, "enable_gqa") >= 0 && bool_arg(c, "enable_gqa");
+}
+
+/* The result and the probabilities.  Results for a backward pass are left out. */
+static bool attention_shapes(Infer *in, const Call *c, Shape *out, Shape *probs)
 {
     Type q = type_arg(c, "query"), k = type_arg(c, "key"), v = type_arg(c, "value");
     int  nq = q.shape.rank;
     if (nq < 2 || k.shape.rank < 2 || v.shape.rank < 2) {
         rule_fail(in, "ranks %d, %d and %d", nq, k.shape.rank, v.shape.rank);
-        return;
+        return false;
     }
     if (float_arg(c, "dropout_p") != 0) {
         rule_unsupported(in, "dropout: call model.eval() before the capture");
-        return;
+        return false;
     }
     if (!must_equal(in, c, dim_at(q.shape, -1), dim_at(k.shape, -1), "head sizes") ||
         !must_equal(in, c, dim_at(k.shape, -2), dim_at(v.shape, -2), "key and value lengths"))
-        return;
+        return false;
     Shape lead = slice_shape(q.shape, 0, nq - 2);
-    if (!bool_arg(c, "enable_gqa")) {
+    if (!groups_heads(c)) {
         lead = broadcast(in, c, lead, slice_shape(k.shape, 0, k.shape.rank - 2));
         lead = broadcast(in, c, lead, slice_shape(v.shape, 0, v.shape.rank - 2));
     } else if (nq < 3 || k.shape.rank != nq || v.shape.rank != nq) {
         rule_fail(in, "enable_gqa with ranks %d, %d and %d", nq, k.shape.rank, v.shape.rank);
-        return;
+        return false;
     }
-    Shape out = insert_dim(in, lead, lead.rank, dim_at(q.shape, -2));
-    if (has_arg(c, "attn_mask"))
-        broadcast(in, c, insert_dim(in, out, out.rank, dim_at(k.shape, -2)), shape_arg(c, "attn_mask"));
-    set_out(in, c, 0, q.dtype, insert_dim(in, out, out.rank, dim_at(v.shape, -1)));
+    Shape rows = insert_dim(in, lead, lead.rank, dim_at(q.shape, -2));
+    *probs = insert_dim(in, rows, rows.rank, dim_at(k.shape, -2));
+    if (mask_name(c))
+        *probs = broadcast(in, c, *probs, shape_arg(c, mask_name(c)));
+    rows = slice_shape(*probs, 0, probs->rank - 1);
+    *out = insert_dim(in, rows, rows.rank, dim_at(v.shape, -1));
+    return true;
+}
+
+static void shape_sdpa(Infer *in, const Call *c)
+{
+    Shape out, probs;
+    if (attention_shapes(in, c, &out, &probs))
+        set_out(in, c, 0, type_arg(c, "query").dtype, out);
+}
+
+static void shape_sdpa_math(Infer *in, const Call *c)
+{
+    Shape out, probs;
+    if (has_arg(c, "dropout_mask"))
+        rule_unsupported(in, "a dropout_mask");
+    else if (attention_shapes(in, c, &out, &probs)) {
+        set_out(in, c, 0, type_arg(c, "query").dtype, out);
+        set_out(in, c, 1, type_arg(c, "query").dtype, probs);
+    }
 }
 
 /* Each key head serves a run of query heads: [b, h, s, e] -> [b, h, 1, s, e] -> [b, h, n, s, e]
@@ -63,51 +100,197 @@ static Value *attention_scale(Lower *lo, const Call *c, const Value *q)
     return cast(lo, emit(lo, ONNX_Reciprocal, emit(lo, ONNX_Sqrt, size)), q->dtype);
 }
 
-static Value *positions(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
-}
-
 /* Query i sees keys 0 .. i. */
 static Value *causal_mask(Lower *lo, Dim nq, Dim nk)
 {
-    return emit(lo, ONNX_GreaterOrEqual, unsqueeze(lo, positions(lo, nq), 1),
-                unsqueeze(lo, positions(lo, nk), 0));
+    return emit(lo, ONNX_GreaterOrEqual, unsqueeze(lo, iota(lo, nq), 1),
+                unsqueeze(lo, iota(lo, nk), 0));
 }
 
-/* softmax(q k' * scale + mask) v.  A row whose keys are all masked gives 0, not NaN. */
-static Value *lower_sdpa(Lower *lo, const Call *c)
+/* softmax(q k' * scale + mask), no mask being NULL.  A row whose keys are all masked is 0, not NaN,
+ * which only a mask from outside can cause. */
+static Value *attention_probs(Lower *lo, Value *q, Value *k, Value *scale, Value *mask, bool may_hide_all)
 {
-    Value *q = tensor_arg(lo, c, "query"), *k = tensor_arg(lo, c, "key"), *v = tensor_arg(lo, c, "value");
-    Value *mask = tensor_arg(lo, c, "attn_mask");
     DType  t = q->dtype;
-
-    if (bool_arg(c, "enable_gqa")) {
-        k = repeat_heads(lo, k, size_at(q, -3));
-        v = repeat_heads(lo, v, size_at(q, -3));
-    }
-    if (bool_arg(c, "is_causal")) {
-        if (mask)
-            return unsupported(lo, c, "attn_mask and is_causal together");
-        mask = causal_mask(lo, size_at(q, -2), size_at(k, -2));
-    }
-    q = emit(lo, ONNX_Mul, q, attention_scale(lo, c, q));
-    Value *scores = emit(lo, ONNX_MatMul, q, swap_last_two(lo, k));
+    Value *scores = emit(lo, ONNX_MatMul, emit(lo, ONNX_Mul, q, scale), swap_last_two(lo, k));
     if (mask && mask->dtype == DT_BOOL)
-        mask = emit(lo, ONNX_Where, mask, num(lo, t, 0), num(lo, t, -INFINITY));
+        mask = choose(lo, mask, num(lo, t, 0), num(lo, t, -INFINITY));
     if (mask)
         scores = emit(lo, ONNX_Add, scores, cast(lo, mask, t));
     Value *p = emit_with(lo, ONNX_Softmax, ATTRS(attr_int("axis", -1)), scores);
-    if (mask && !bool_arg(c, "is_causal")) {
-        const int64_t last = -1;
-        Value *top = reduce(lo, ONNX_ReduceMax, scores, &last, 1, true);
-        p = emit(lo, ONNX_Where, emit(lo, ONNX_Equal, top, num(lo, t, -INFINITY)), num(lo, t, 0), p);
-    }
-    return emit(lo, ONNX_MatMul, p, v);
+    if (!mask || !may_hide_all)
+        return p;
+    const int64_t last = -1;
+    Value *top = reduce(lo, ONNX_ReduceMax, scores, &last, 1, true);
+    return choose(lo, emit(lo, ONNX_Equal, top, num(lo, t, -INFINITY)), num(lo, t, 0), p);
 }
+
+static void lower_sdpa(Lower *lo, const Call *c, Value **out)
+{
+    Value *q = tensor_arg(lo, c, "query"), *k = tensor_arg(lo, c, "key"), *v = tensor_arg(lo, c, "value");
+    Value *mask = mask_name(c) ? tensor_arg(lo, c, mask_name(c)) : NULL;
+    bool   causal = bool_arg(c, "is_causal");
+
+    if (groups_heads(c)) {
+        k = repeat_heads(lo, k, size_at(q, -3));
+        v = repeat_heads(lo, v, size_at(q, -3));
+    }
+    if (causal && mask) {
+        unsupported(lo, c, "attn_mask and is_causal together");
+        return;
+    }
+    if (causal)
+        mask = causal_mask(lo, size_at(q, -2), size_at(k, -2));
+    Value *p = attention_probs(lo, q, k, attention_scale(lo, c, q), mask, !causal);
+    out[0] = emit(lo, ONNX_MatMul, p, v);
+    if (same(c->schema->key, "aten::_scaled_dot_product_attention_math"))
+        out[1] = p;
+}
+
+/* The fused layers: batch first, one weight for queries, keys and values. */
+static bool must_be_heads(Infer *in, const Call *c, const char *name, const char *heads)
+{
+    int64_t e = int_arg(c, "embed_dim"), h = int_arg(c, heads);
+    if (h < 1 || e % h) {
+        rule_fail(in, "embed_dim %lld with %lld heads", (long long)e, (long long)h);
+        return false;
+    }
+    if (has_arg(c, "mask") && type_arg(c, "mask").dtype != DT_BOOL) {
+        rule_unsupported(in, "a mask that is not bool");
+        return false;
+    }
+    return must_rank(in, c, name, 3) &&
+           must_equal(in, c, dim_at(shape_arg(c, name), -1), int_dim(in, e), "embedding size") &&
+           must_rank(in, c, "qkv_weight", 2) &&
+           must_equal(in, c, shape_arg(c, "qkv_weight").at[0], int_dim(in, 3 * e), "rows of qkv_weight");
+}
+
+static void shape_native_mha(Infer *in, const Call *c)
+{
+    Type q = type_arg(c, "query"), k = type_arg(c, "key");
+    if (!must_be_heads(in, c, "query", "num_head") || !must_rank(in, c, "key", 3) || !must_rank(in, c, "value", 3))
+        return;
+    set_out(in, c, 0, q.dtype, q.shape);
+    if (!bool_arg(c, "need_weights"))
+        return;
+    Shape w = with_last(in, q.shape, k.shape.at[1]);
+    if (!bool_arg(c, "average_attn_weights"))
+        w = insert_dim(in, w, 1, int_dim(in, int_arg(c, "num_head")));
+    set_out(in, c, 1, q.dtype, w);
+}
+
+/* x * transpose(w) + b with rows [from, to) of w and b. */
+static Value *project(Lower *lo, Value *x, Value *w, Value *b, int64_t from, int64_t to)
+{
+    Dim first = p2o_dim_int(lo->dims, from), end = p2o_dim_int(lo->dims, to);
+    w = slice_axis(lo, w, 0, first, end, 1);
+    return emit(lo, ONNX_Add, emit(lo, ONNX_MatMul, x, swap_last_two(lo, w)), slice_axis(lo, b, 0, first, end, 1));
+}
+
+/* [batch, time, embed] -> [batch, heads, time, embed / heads] */
+static Value *apart(Lower *lo, Value *x, int64_t heads)
+{
+    Dim *to = p2o_shape_copy(lo->arena, x->shape, 1);
+    to[2] = p2o_dim_int(lo->dims, heads);
+    to[3] = p2o_dim_exact_div(lo->dims, size_at(x, 2), to[2]);
+    return swap_dims(lo, reshape(lo, x, (Shape){ 4, to }), 1, 2);
+}
+
+/* True hides: [time, time], [batch, time] of keys, or all four dims, by mask_type. */
+static Value *seen_mask(Lower *lo, const Call *c)
+{
+    Value *hidden = tensor_arg(lo, c, "mask");
+    if (!hidden)
+        return NULL;
+    if (has_arg(c, "mask_type") && int_arg(c, "mask_type") == 1)
+        hidden = unsqueeze(lo, unsqueeze(lo, hidden, 1), 1);
+    return emit(lo, ONNX_Not, hidden);
+}
+
+static Value *fused_attention(Lower *lo, const Call *c, Value *const *qkv, int64_t heads, Value **probs)
+{
+    int64_t e = int_arg(c, "embed_dim");
+    Value  *w = tensor_arg(lo, c, "qkv_weight"), *b = tensor_arg(lo, c, "qkv_bias"), *part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = apart(lo, project(lo, qkv[i], w, b, i * e, (i + 1) * e), heads);
+    Value *scale = num(lo, w->dtype, 1 / sqrt((double)e / (double)heads));
+    *probs = attention_probs(lo, part[0], part[1], scale, seen_mask(lo, c), false);
+    Value *y = reshape(lo, swap_dims(lo, emit(lo, ONNX_MatMul, *probs, part[2]), 1, 2), qkv[0]->shape);
+    return project(lo, y, tensor_arg(lo, c, "proj_weight"), tensor_arg(lo, c, "proj_bias"), 0, e);
+}
+
+static void lower_native_mha(Lower *lo, const Call *c, Value **out)
+{
+    Value *qkv[3] = { tensor_arg(lo, c, "query"), tensor_arg(lo, c, "key"), tensor_arg(lo, c, "value") };
+    Value *probs;
+    const int64_t heads = 1;
+    out[0] = fused_attention(lo, c, qkv, int_arg(c, "num_head"), &probs);
+    if (bool_arg(c, "need_weights"))
+        out[1] = bool_arg(c, "average_attn_weights") ? reduce(lo, ONNX_ReduceMean, probs, &heads, 1, false) : probs;
+}
+
+static void shape_encoder_layer(Infer *in, const Call *c)
+{
+    Type x = type_arg(c, "src");
+    if (must_be_heads(in, c, "src", "num_heads"))
+        set_out(in, c, 0, x.dtype, x.shape);
+}
+
+static Value *layer_normed(Lower *lo, const Call *c, Value *x, const char *weight, const char *bias)
+{
+    return emit_with(lo, ONNX_LayerNormalization,
+                     ATTRS(attr_int("axis", -1), attr_float("epsilon", float_arg(c, "eps"))), x,
+                     tensor_arg(lo, c, weight), tensor_arg(lo, c, bias));
+}
+
+static Value *feed_forward(Lower *lo, const Call *c, Value *x)
+{
+    Value  *w = tensor_arg(lo, c, "ffn_weight_1"), *w2 = tensor_arg(lo, c, "ffn_weight_2");
+    int64_t wide = 0, e = int_arg(c, "embed_dim");
+    p2o_dim_is_int(size_at(w, 0), &wide);
+    x = project(lo, x, w, tensor_arg(lo, c, "ffn_bias_1"), 0, wide);
+    x = bool_arg(c, "use_gelu") ? gelu_of(lo, x, false) : emit(lo, ONNX_Relu, x);
+    return project(lo, x, w2, tensor_arg(lo, c, "ffn_bias_2"), 0, e);
+}
+
+/* Attention and feed-forward, each added to its input, the norms before or after. */
+static Value *lower_encoder_layer(Lower *lo, const Call *c)
+{
+    bool   first = bool_arg(c, "norm_first");
+    Value *src = tensor_arg(lo, c, "src"), *probs;
+    Value *x = first ? layer_normed(lo, c, src, "norm_weight_1", "norm_bias_1") : src;
+    x = fused_attention(lo, c, (Value *[]){ x, x, x }, int_arg(c, "num_heads"), &probs);
+    x = emit(lo, ONNX_Add, x, src);
+    if (!first)
+        x = layer_normed(lo, c, x, "norm_weight_1", "norm_bias_1");
+    Value *y = first ? layer_normed(lo, c, x, "norm_weight_2", "norm_bias_2") : x;
+    x = emit(lo, ONNX_Add, feed_forward(lo, c, y), x);
+    return first ? x : layer_normed(lo, c, x, "norm_weight_2", "norm_bias_2");
+}
+
+#define QKV        "Tensor query, Tensor key, Tensor value, "
+#define DROPOUT    "float dropout_p=0., bool is_causal=False, "
+#define FLASH_RETS "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
+#define ONLY_FIRST "only the first result"
 
 const AtenOp p2o_ops_attn[] = {
     { "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-      shape_sdpa, .lower = lower_sdpa },
+      shape_sdpa, .lower_many = lower_sdpa },
+    { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+      shape_sdpa_math, .lower_many = lower_sdpa },
+    { "_scaled_dot_product_flash_attention_for_cpu(" QKV DROPOUT "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+    { "_scaled_dot_product_flash_attention(" QKV DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
+      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+    { "_scaled_dot_product_efficient_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+    { "_scaled_dot_product_cudnn_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+    { "_scaled_dot_product_fused_attention_overrideable(" QKV "Tensor? attn_bias=None, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+    { "_native_multi_head_attention(" QKV "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+      shape_native_mha, .lower_many = lower_native_mha, .limits = "bool masks" },
+    { "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
+      shape_encoder_layer, .lower = lower_encoder_layer, .limits = "bool masks" },
     { 0 },
 };

@@ -209,6 +209,15 @@ static void complex_vdot(Lower *lo, const Call *c, Value **out)
     out[1] = emit(lo, ONNX_Sub, emit(lo, ONNX_MatMul, a.re, b.im), emit(lo, ONNX_MatMul, a.im, b.re));
 }
 
+static void complex_full(Lower *lo, const Call *c, Value **out)
+{
+    const char *name = p2o_schema_find(c->schema, "fill_value") >= 0 ? "fill_value" : "value";
+    Complex     z = complex_as(lo, c, name, out_dtype(c, 0));
+    out[0] = expand(lo, z.re, out_shape(c, 0));
+    if (is_complex(c->outs[0]->type.dtype))
+        out[1] = z.im ? expand(lo, z.im, out_shape(c, 0)) : full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
+}
+
 static const ComplexOp complex_ops[] = {
     { "abs", COMPLEX_OWN, complex_abs, shape_parts },
     { "absolute", COMPLEX_OWN, complex_abs, shape_parts },
@@ -238,6 +247,10 @@ static const ComplexOp complex_ops[] = {
     { "ne.Tensor", COMPLEX_OWN, complex_ne },
     { "ne.Scalar", COMPLEX_OWN, complex_ne },
     { "vdot", COMPLEX_OWN, complex_vdot },
+    { "full", COMPLEX_OWN, complex_full },
+    { "full_like", COMPLEX_OWN, complex_full },
+    { "new_full", COMPLEX_OWN, complex_full },
+    { "fill.Scalar", COMPLEX_OWN, complex_full },
 
     { "mul.Tensor", COMPLEX_PRODUCT },
     { "mul.Scalar", COMPLEX_PRODUCT },
@@ -272,10 +285,6 @@ static const ComplexOp complex_ops[] = {
     { "to.other", COMPLEX_SUM },
     { "_to_copy", COMPLEX_SUM },
     { "type_as", COMPLEX_SUM },
-    { "full", COMPLEX_SUM },
-    { "full_like", COMPLEX_SUM },
-    { "new_full", COMPLEX_SUM },
-    { "fill.Scalar", COMPLEX_SUM },
     { "masked_fill.Scalar", COMPLEX_SUM },
     { "masked_fill.Tensor", COMPLEX_SUM },
     { "constant_pad_nd", COMPLEX_SUM },

@@ -534,6 +534,12 @@ static void shape_stft(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, insert_dim(in, s, s.rank, int_dim(in, 2)));
 }
 
+/* Without its first and last so many. */
+static Value *cut_ends(Lower *lo, Value *x, int axis, Dim first, Dim last)
+{
+    return slice_axis(lo, x, axis, first, dim_is(last, 0) ? NULL : p2o_dim_neg(lo->dims, last), 1);
+}
+
 static Value *from_left(Lower *lo, const Frames *f)
 {
     Value *i = iota(lo, p2o_dim_int(lo->dims, f->win));
@@ -556,10 +562,9 @@ static Value *wave_kernel(Lower *lo, const Call *c, const Frames *f, Value *time
 /* [batch, time] -> [batch, 2 frequencies, frames].  ONNX Runtime convolves only float32. */
 static Value *analysed(Lower *lo, Value *x, Value *kernel, const Frames *f, Dim count)
 {
-    Dims *d = lo->dims;
     if (x->dtype == DT_F32) {
-        Dim stop = p2o_dim_sub(d, size_at(x, 1), p2o_dim_int(d, f->n_fft - f->win - f->left));
-        x = slice_axis(lo, x, 1, p2o_dim_int(d, f->left), stop, 1);
+        int64_t right = f->n_fft - f->win - f->left;
+        x = cut_ends(lo, x, 1, p2o_dim_int(lo->dims, f->left), p2o_dim_int(lo->dims, right));
         int64_t *hop = NEW(lo->arena, int64_t);
         *hop = f->hop;
         return emit_with(lo, ONNX_Conv, ATTRS(attr_ints("strides", hop, 1)), unsqueeze(lo, x, 1),
@@ -679,9 +684,13 @@ static Value *lower_istft(Lower *lo, const Call *c)
                             unsqueeze(lo, square, 0), &f);
     Dim length = dim_at(out_shape(c, 0), -1);
     Dim from = p2o_dim_int(d, bool_arg(c, "center") ? f.n_fft / 2 - f.left : 0);
-    Dim to = p2o_dim_add(d, from, length);
-    y = emit(lo, ONNX_Div, slice_axis(lo, y, 2, from, to, 1), slice_axis(lo, sum, 2, from, to, 1));
-    y = cut_or_fill(lo, squeeze(lo, y, 1), 1, length);
+    Dim rest = p2o_dim_sub(d, size_at(y, 2), p2o_dim_add(d, from, length));
+    bool given = has_arg(c, "length");          /* may be longer than what there is */
+    if (given)
+        rest = p2o_dim_int(d, 0);
+    y = squeeze(lo, emit(lo, ONNX_Div, cut_ends(lo, y, 2, from, rest), cut_ends(lo, sum, 2, from, rest)), 1);
+    if (given)
+        y = cut_or_fill(lo, y, 1, length);
     return single ? squeeze(lo, y, 0) : y;
 }
 

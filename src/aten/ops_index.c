@@ -313,12 +313,10 @@ static void shape_index_put(Infer *in, const Call *c)
     Shape s;
     if (!indexed_shape(in, c, &s))
         return;
-    if (v.shape.rank > s.rank)
-        rule_fail(in, "values of rank %d against %d", v.shape.rank, s.rank);
-    else if (x.dtype != v.dtype)
+    if (x.dtype != v.dtype)
         rule_fail(in, "values of %s for a tensor of %s", p2o_dtype_torch(v.dtype), p2o_dtype_torch(x.dtype));
-    broadcast(in, c, s, v.shape);
-    set_out(in, c, 0, x.dtype, x.shape);
+    else if (must_expand(in, c, v.shape, s, "values"))
+        set_out(in, c, 0, x.dtype, x.shape);
 }
 
 /* The values where a mask is true, when all of its places get the same: Where needs no positions. */
@@ -516,6 +514,9 @@ static Value *lower_nonzero(Lower *lo, const Call *c)
 static void shape_nonzero_numpy(Infer *in, const Call *c)
 {
     Dim count = data_dim(in, c, 0, 0);
+    int rank_ = shape_arg(c, "self").rank;
+    if (nouts(c) != (rank_ ? rank_ : 1))
+        rule_fail(in, "%d results for rank %d", nouts(c), rank_);
     for (int i = 0; i < nouts(c); i++)
         set_out(in, c, i, DT_I64, (Shape){ 1, &count });
 }
@@ -545,9 +546,19 @@ static Value *lower_nonzero_static(Lower *lo, const Call *c)
     return slice_axis(lo, concat(lo, 0, both, 2), 0, p2o_dim_int(lo->dims, 0), s.at[0], 1);
 }
 
+static bool flat_index_ok(Infer *in, const Call *c)
+{
+    DType t = type_arg(c, "index").dtype;
+    if (is_index(t))
+        return true;
+    rule_fail(in, "index of %s", p2o_dtype_torch(t));
+    return false;
+}
+
 static void shape_take(Infer *in, const Call *c)
 {
-    set_out(in, c, 0, type_arg(c, "self").dtype, shape_arg(c, "index"));
+    if (flat_index_ok(in, c))
+        set_out(in, c, 0, type_arg(c, "self").dtype, shape_arg(c, "index"));
 }
 
 static Value *lower_take(Lower *lo, const Call *c)
@@ -558,16 +569,19 @@ static Value *lower_take(Lower *lo, const Call *c)
 static void shape_put(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self"), index = type_arg(c, "index"), source = type_arg(c, "source");
-    must_equal(in, c, shape_nelem(in->dims, index.shape), shape_nelem(in->dims, source.shape),
-               "elements of index and source");
-    set_out(in, c, 0, x.dtype, x.shape);
+    if (source.dtype != x.dtype)
+        rule_fail(in, "source of %s for a tensor of %s", p2o_dtype_torch(source.dtype), p2o_dtype_torch(x.dtype));
+    else if (flat_index_ok(in, c) &&
+             must_equal(in, c, shape_nelem(in->dims, index.shape), shape_nelem(in->dims, source.shape),
+                        "elements of index and source"))
+        set_out(in, c, 0, x.dtype, x.shape);
 }
 
 static Value *lower_put(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
     Value *y = scatter_with(lo, ONNX_ScatterElements, 0, flat(lo, x), flat(lo, tensor_arg(lo, c, "index")),
-                            flat(lo, tensor_as(lo, c, "source", x->dtype)),
+                            flat(lo, tensor_arg(lo, c, "source")),
                             bool_arg(c, "accumulate") ? "add" : "none");
     return reshape(lo, y, x->shape);
 }
@@ -620,8 +634,8 @@ static Value *lower_triu(Lower *lo, const Call *c) { return triangle(lo, c, true
 static void shape_copy(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    broadcast(in, c, x.shape, shape_arg(c, "src"));
-    set_out(in, c, 0, x.dtype, x.shape);
+    if (must_expand(in, c, shape_arg(c, "src"), x.shape, "src"))
+        set_out(in, c, 0, x.dtype, x.shape);
 }
 
 static Value *lower_copy(Lower *lo, const Call *c)

@@ -317,10 +317,8 @@ static void shape_pieces_at(Infer *in, const Call *c)
         return;
     }
     for (int i = 0; i < nouts(c); i++) {
-        if (!p2o_slice_range(in->dims, start_at(c, i), end_at(c, i), x.shape.at[dim], &from, &to)) {
-            rule_unsupported(in, "indices whose sign is not known");
+        if (!slice_bounds(in, start_at(c, i), end_at(c, i), x.shape.at[dim], &from, &to))
             return;
-        }
         set_out(in, c, i, x.dtype, with_dim(in, x.shape, dim, p2o_dim_sub(in->dims, to, from)));
     }
 }
@@ -559,12 +557,20 @@ static void shape_roll(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* x[(-shift) % n:] then x[:(-shift) % n] */
+/* Where a rolled dim begins: (-shift) % size, or simply -shift where Slice counts it from the end. */
+static Dim roll_start(Dims *t, Dim shift, Dim size)
+{
+    Dim     start = p2o_dim_neg(t, shift);
+    int64_t v;
+    if (p2o_dim_is_int(start, &v) && !p2o_dim_is_int(size, NULL) &&
+        ((v >= -1 && v <= 1) || p2o_dim_le(t, p2o_dim_int(t, v < 0 ? -v : v), size) == YES))
+        return start;
+    return p2o_dim_mod(t, start, p2o_dim_max(t, size, p2o_dim_int(t, 1)));
+}
+
 static Value *roll_axis(Lower *lo, Value *x, int dim, Dim shift)
 {
-    Dims *t = lo->dims;
-    Dim   size = size_at(x, dim), zero = p2o_dim_int(t, 0);
-    Dim   at = p2o_dim_mod(t, p2o_dim_neg(t, shift), p2o_dim_max(t, size, p2o_dim_int(t, 1)));
+    Dim at = roll_start(lo->dims, shift, size_at(x, dim)), zero = p2o_dim_int(lo->dims, 0);
     if (dim_is(at, 0))
         return x;
     return concat(lo, dim, (Value *[]){ slice_axis(lo, x, dim, at, NULL, 1), slice_axis(lo, x, dim, zero, at, 1) }, 2);

@@ -215,13 +215,6 @@ static bool fits_attribute(const Call *c, const char *name, DType t, double *f)
     return p2o_number_is_const(p2o_call_arg(c, name), f) && (t != DT_F64 || (double)(float)*f == *f);
 }
 
-static bool may_be_zero(Lower *lo, Dim d)
-{
-    int64_t low, high;
-    p2o_dim_range(lo->dims, d, &low, &high);
-    return low <= 0;
-}
-
 /* Gemm, but ONNX Runtime's forgets beta when the inner size is 0. */
 static Value *lower_addmm(Lower *lo, const Call *c)
 {
@@ -229,7 +222,7 @@ static Value *lower_addmm(Lower *lo, const Call *c)
     DType  t = out_dtype(c, 0);
     Value *a = tensor_as(lo, c, "mat1", t), *b = tensor_as(lo, c, "mat2", t);
     if (!is_float(t) || !fits_attribute(c, "alpha", t, &alpha) || !fits_attribute(c, "beta", t, &beta) ||
-        (beta != 1 && may_be_zero(lo, size_at(a, 1))))
+        (beta != 1 && !never_zero(lo, size_at(a, 1))))
         return add_product(lo, c, emit(lo, ONNX_MatMul, a, b));
     Value *x = beta == 0 ? NULL : tensor_as(lo, c, "self", t);
     Attr   attrs[2];
@@ -280,9 +273,7 @@ static void shape_outer(Infer *in, const Call *c)
 static Value *lower_addmm_activation(Lower *lo, const Call *c)
 {
     Value *x = lower_addmm(lo, c);
-    if (!bool_arg(c, "use_gelu"))
-        return emit(lo, ONNX_Relu, x);
-    return unsupported(lo, c, "use_gelu");
+    return bool_arg(c, "use_gelu") ? gelu_of(lo, x, false) : emit(lo, ONNX_Relu, x);
 }
 
 /* The labels of every operand's dims and of the result's. */
@@ -860,17 +851,12 @@ static void shape_matrix_power(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-static Value *positions_along(Lower *lo, Dim n)
-{
-    return emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, n), p2o_build_int(lo->b, 1));
-}
-
 /* By squaring; the power 0 is the identity. */
 static Value *lower_matrix_power(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *y = NULL;
     if (int_arg(c, "n") == 0) {
-        Value *i = positions_along(lo, size_at(x, -1));
+        Value *i = iota(lo, size_at(x, -1));
         Value *eye = emit(lo, ONNX_Equal, unsqueeze(lo, i, 1), i);
         return expand(lo, cast(lo, eye, x->dtype), out_shape(c, 0));
     }
@@ -881,21 +867,6 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
             x = emit(lo, ONNX_MatMul, x, x);
     }
     return y;
-}
-
-static void shape_det(Infer *in, const Call *c)
-{
-    Type x = p2o_arg_type(&c->args[0]);
-    if (must_be_square(in, c, x.shape))
-        set_out(in, c, 0, x.dtype, slice_shape(x.shape, 0, x.shape.rank - 2));
-}
-
-static Value *lower_det(Lower *lo, const Call *c)
-{
-    Value *x = p2o_arg_value(lo, &c->args[0], DT_F32);
-    if (x->dtype != DT_F32)
-        return unsupported(lo, c, "%s", p2o_dtype_torch(x->dtype));
-    return emit(lo, ONNX_Det, x);
 }
 
 /* What a norm is taken over and how. */
@@ -969,40 +940,43 @@ static void shape_norm(Infer *in, const Call *c)
     set_out(in, c, 0, t, (Shape){ r, at });
 }
 
-static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n)
+/* Over dims, n of them; without any, of single elements. */
+static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n, bool keep)
 {
     int64_t axes[MAX_RANK];
     for (int i = 0; i < n; i++)
         axes[i] = dims[i];
-    return n ? reduce(lo, op, x, axes, n, true) : emit(lo, ONNX_Abs, x);
+    return n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
 }
 
 /* (sum |x|^p)^(1/p), with its limits at 0 and the infinities. */
-static Value *vector_norm(Lower *lo, Value *x, double p, const int *dims, int n)
+static Value *vector_norm(Lower *lo, Value *x, const Norm *n, bool keep)
 {
-    if (p == 0)
-        return norm_over(lo, ONNX_ReduceSum,
-                         cast(lo, emit(lo, ONNX_Not, emit(lo, ONNX_Equal, x, num(lo, x->dtype, 0))), x->dtype), dims, n);
+    DType  t = x->dtype;
+    double p = n->ord;
+    if (p == 0) {
+        Value *nonzero = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, x, num(lo, t, 0)));
+        return norm_over(lo, ONNX_ReduceSum, cast(lo, nonzero, t), n->dim, n->ndim, keep);
+    }
     if (p == 1 || p == 2)
-        return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, dims, n);
+        return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, n->dim, n->ndim, keep);
     Value *size = emit(lo, ONNX_Abs, x);
     if (isinf(p))
-        return norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, dims, n);
-    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, x->dtype, p)), dims, n);
-    return emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
+        return norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep);
+    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, t, p)), n->dim, n->ndim, keep);
+    return emit(lo, ONNX_Pow, sum, num(lo, t, 1 / p));
 }
 
-/* 1: the largest column sum; inf: the largest row sum; negative: the smallest. */
-static Value *matrix_norm(Lower *lo, Value *x, const Norm *n)
+/* 1: the largest column sum; inf: the largest row sum; negative: the smallest.  The first reduction
+ * keeps its dim, of size 1, for the second to take both away. */
+static Value *matrix_norm(Lower *lo, Value *x, const Norm *n, bool keep)
 {
     if (n->frobenius)
-        return norm_over(lo, ONNX_ReduceL2, x, n->dim, 2);
-    bool   by_column = fabs(n->ord) == 1;
-    Value *sums = norm_over(lo, ONNX_ReduceL1, x, &n->dim[by_column ? 0 : 1], 1);
-    return norm_over(lo, n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, sums, &n->dim[by_column ? 1 : 0], 1);
+        return norm_over(lo, ONNX_ReduceL2, x, n->dim, 2, keep);
+    Value *sums = norm_over(lo, ONNX_ReduceL1, x, &n->dim[fabs(n->ord) == 1 ? 0 : 1], 1, true);
+    return norm_over(lo, n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, sums, n->dim, 2, keep);
 }
 
-/* Reductions keep their dims so that the second finds its own; the shape asked for comes last. */
 static Value *lower_norm(Lower *lo, const Call *c)
 {
     Norm   n = { 0 };
@@ -1010,8 +984,7 @@ static Value *lower_norm(Lower *lo, const Call *c)
     read_norm(c, &n);
     if (rank(x) == 0)
         n.ndim = 0;
-    return reshape(lo, n.is_matrix ? matrix_norm(lo, x, &n) : vector_norm(lo, x, n.ord, n.dim, n.ndim),
-                   out_shape(c, 0));
+    return (n.is_matrix ? matrix_norm : vector_norm)(lo, x, &n, bool_arg(c, "keepdim"));
 }
 
 #define BETA_ALPHA "*, Scalar beta=1, Scalar alpha=1) -> Tensor"
@@ -1033,7 +1006,7 @@ const AtenOp p2o_ops_linalg[] = {
     { "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, " BETA_ALPHA, shape_addmm,
       .lower = lower_addmm },
     { "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
-      shape_addmm, .lower = lower_addmm_activation, .limits = "not with use_gelu" },
+      shape_addmm, .lower = lower_addmm_activation },
     { "addmv(Tensor self, Tensor mat, Tensor vec, " BETA_ALPHA, shape_addmv, .lower = lower_addmv },
     { "addr(Tensor self, Tensor vec1, Tensor vec2, " BETA_ALPHA, shape_addr, .lower = lower_addr },
     { "addbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_addbmm, .lower = lower_addbmm },
@@ -1061,8 +1034,6 @@ const AtenOp p2o_ops_linalg[] = {
       .limits = "no negative powers" },
     { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
       .limits = "no negative powers" },
-    { "det(Tensor self) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
-    { "linalg_det(Tensor A) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
     { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
       .limits = "no singular values (2, -2, nuc of matrices)" },
     { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,

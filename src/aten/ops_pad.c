@@ -120,10 +120,12 @@ static Value *pad_value(Lower *lo, const Call *c, const char *name, PadMode mode
     return pad_by_index(lo, c, name, x, mode);
 }
 
+/* NULL is 0. */
 static Value *fill_of(Lower *lo, const Call *c)
 {
-    DType t = out_dtype(c, 0);
-    return has_arg(c, "value") ? number_arg(lo, c, "value", t) : num(lo, t, 0);
+    double f;
+    bool   zero = p2o_number_is_const(p2o_call_arg(c, "value"), &f) && f == 0;
+    return has_arg(c, "value") && !zero ? number_arg(lo, c, "value", out_dtype(c, 0)) : NULL;
 }
 
 static bool find_mode(const char *name, PadMode *mode)
@@ -320,7 +322,7 @@ static void shape_col2im(Infer *in, const Call *c)
     if (!depth)
         depth = p2o_dim_floordiv(in->dims, dim_at(x.shape, -2), area);
     Dim count = p2o_dim_mul(in->dims, window_count(in->dims, h, &w[0]), window_count(in->dims, v, &w[1]));
-    if (must_equal(in, c, dim_at(x.shape, -1), count, "number of windows") &&
+    if ((has_open(in, count) || must_equal(in, c, dim_at(x.shape, -1), count, "number of windows")) &&
         must_equal(in, c, dim_at(x.shape, -2), p2o_dim_mul(in->dims, depth, area), "elements of a window"))
         set_out(in, c, 0, x.dtype,
                 concat_shapes(in, slice_shape(x.shape, 0, n - 2), (Shape){ 3, (Dim[]){ depth, h, v } }));
@@ -443,13 +445,15 @@ static Value *lower_pixel_unshuffle(Lower *lo, const Call *c)
 static void shape_channel_shuffle(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    Dim  groups = dim_arg(c, "groups");
+    int64_t groups;
     if (x.shape.rank < 3) {
         rule_fail(in, "rank %d", x.shape.rank);
         return;
     }
-    Dim each = p2o_dim_floordiv(in->dims, x.shape.at[1], groups);
-    if (must_equal(in, c, x.shape.at[1], p2o_dim_mul(in->dims, each, groups), "channels"))
+    if (!const_dim(in, dim_arg(c, "groups"), "groups", &groups))
+        return;
+    Dim each = p2o_dim_floordiv(in->dims, x.shape.at[1], int_dim(in, groups));
+    if (must_equal(in, c, x.shape.at[1], p2o_dim_mul(in->dims, each, int_dim(in, groups)), "channels"))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 

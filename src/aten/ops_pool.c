@@ -405,7 +405,7 @@ static PoolWindow adaptive_window(Lower *lo, Dim size, Dim out)
     w.base = emit(lo, ONNX_Div, scaled, dim_value(lo, out));
     if (w.kernel)
         return w;
-    w.kernel = p2o_dim_add(t, p2o_dim_ceildiv(t, size, out), one);
+    w.kernel = p2o_dim_add(t, p2o_dim_floordiv(t, p2o_dim_sub(t, p2o_dim_add(t, size, out), one), out), one);
     w.last = emit(lo, ONNX_Div, end, dim_value(lo, out));
     return w;
 }

@@ -1,8 +1,9 @@
 /* Reductions over some or all dims: sums, extremes, truth, moments, norms.
  *
- * A 0-d tensor accepts dim 0 and -1 and keeps its shape whatever keepdim says.  Half types are summed in
- * f32.  What ONNX leaves open: ONNX Runtime's ReduceMax and ReduceMin pass over a NaN, and its mean of
- * no elements is 0; only where the sizes say at conversion that there are none is it PyTorch's NaN. */
+ * A 0-d tensor accepts dim 0 and -1 and keeps its shape whatever keepdim says.  Half types are
+ * summed in f32.  What ONNX leaves open: ONNX Runtime's ReduceMax and ReduceMin pass over a NaN, and
+ * its mean of no elements is 0; only where the sizes say at conversion that there are none is it
+ * PyTorch's NaN. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -36,8 +37,8 @@ static const Arg *optional_arg(const Call *c, const char *name)
     return i < 0 || c->args[i].kind == ARG_NONE ? NULL : &c->args[i];
 }
 
-/* The dims named by `dim`: an int, a list, or all of them when absent or empty.  false: out of range or
- * named twice. */
+/* The dims named by `dim`: an int, a list, or all of them when absent or empty.  false: out of
+ * range or named twice. */
 static bool find_axes(const Call *c, int rank_, Axes *a)
 {
     const Arg *dim = optional_arg(c, "dim"), *keep = optional_arg(c, "keepdim");
@@ -87,8 +88,6 @@ static bool must_be_float(Infer *in, DType t)
 static bool must_reduce(Infer *in, const Call *c, Axes *a, Shape *out)
 {
     Type x = type_arg(c, "self");
-    if (!must_be_real(in, x))
-        return false;
     if (!find_axes(c, x.shape.rank, a)) {
         rule_fail(in, "dim is out of range or comes twice, rank %d", x.shape.rank);
         return false;
@@ -126,7 +125,10 @@ static DType sum_type(const Call *c, const char *self)
 }
 
 /* sum and prod: bool and integers add up as int64. */
-static void shape_sum(Infer *in, const Call *c) { reduce_to(in, c, dtype_arg(c, "dtype", sum_type(c, "self"))); }
+static void shape_sum(Infer *in, const Call *c)
+{
+    reduce_to(in, c, dtype_arg(c, "dtype", sum_type(c, "self")));
+}
 
 static void shape_mean(Infer *in, const Call *c)
 {
@@ -174,7 +176,11 @@ static void shape_arg_extreme(Infer *in, const Call *c)
 }
 
 static void shape_count(Infer *in, const Call *c) { reduce_to(in, c, DT_I64); }
-static void shape_float_reduction(Infer *in, const Call *c) { reduce_to(in, c, float_of(type_arg(c, "self").dtype)); }
+
+static void shape_float_reduction(Infer *in, const Call *c)
+{
+    reduce_to(in, c, float_of(type_arg(c, "self").dtype));
+}
 
 /* `dims` is the one reduction that an empty list turns off. */
 static bool is_no_reduction(const Call *c)
@@ -190,7 +196,7 @@ static void shape_truth(Infer *in, const Call *c)
     DType t = x.dtype == DT_U8 ? DT_U8 : DT_BOOL;
     if (!is_no_reduction(c))
         reduce_to(in, c, t);
-    else if (must_be_real(in, x))
+    else
         set_out(in, c, 0, t, x.shape);
 }
 
@@ -258,7 +264,9 @@ static Value *lower_mean(Lower *lo, const Call *c)
 
 static Value *nan_as_zero(Lower *lo, Value *x)
 {
-    return is_float(x->dtype) ? emit(lo, ONNX_Where, emit(lo, ONNX_IsNaN, x), num(lo, x->dtype, 0), x) : x;
+    if (!is_float(x->dtype))
+        return x;
+    return choose(lo, emit(lo, ONNX_IsNaN, x), num(lo, x->dtype, 0), x);
 }
 
 static Value *lower_nansum(Lower *lo, const Call *c)
@@ -342,13 +350,15 @@ static void lower_min_dim(Lower *lo, const Call *c, Value **out)
 static Value *lower_max_other(Lower *lo, const Call *c)
 {
     DType t = out_dtype(c, 0);
-    return emit(lo, t == DT_BOOL ? ONNX_Or : ONNX_Max, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t));
+    return emit(lo, t == DT_BOOL ? ONNX_Or : ONNX_Max, tensor_as(lo, c, "self", t),
+                tensor_as(lo, c, "other", t));
 }
 
 static Value *lower_min_other(Lower *lo, const Call *c)
 {
     DType t = out_dtype(c, 0);
-    return emit(lo, t == DT_BOOL ? ONNX_And : ONNX_Min, tensor_as(lo, c, "self", t), tensor_as(lo, c, "other", t));
+    return emit(lo, t == DT_BOOL ? ONNX_And : ONNX_Min, tensor_as(lo, c, "self", t),
+                tensor_as(lo, c, "other", t));
 }
 
 static Value *lower_logsumexp(Lower *lo, const Call *c)
@@ -358,7 +368,7 @@ static Value *lower_logsumexp(Lower *lo, const Call *c)
 
 static void shape_trace(Infer *in, const Call *c)
 {
-    if (must_be_real(in, type_arg(c, "self")) && must_rank(in, c, "self", 2))
+    if (must_rank(in, c, "self", 2))
         set_out(in, c, 0, sum_type(c, "self"), (Shape){ 0, NULL });
 }
 
@@ -367,11 +377,12 @@ static Value *lower_trace(Lower *lo, const Call *c)
 {
     Value *x = tensor_as(lo, c, "self", out_dtype(c, 0));
     Dim    n = size_at(x, 0), m = size_at(x, 1), one = p2o_dim_int(lo->dims, 1);
-    Dim    end = p2o_dim_mul(lo->dims, p2o_dim_min(lo->dims, n, m), m), step = p2o_dim_add(lo->dims, m, one);
+    Dim    end = p2o_dim_mul(lo->dims, p2o_dim_min(lo->dims, n, m), m);
+    Dim    step = p2o_dim_add(lo->dims, m, one);
     if (!end || !step)
         return unsupported(lo, c, "a matrix this large");
-    Value *diagonal = emit(lo, ONNX_Slice, flat(lo, x), INTS(lo, 0), dim_value(lo, end), INTS(lo, 0),
-                           dim_value(lo, step));
+    Value *diagonal = emit(lo, ONNX_Slice, flat(lo, x), INTS(lo, 0), dim_value(lo, end),
+                           INTS(lo, 0), dim_value(lo, step));
     return reduce(lo, ONNX_ReduceSum, diagonal, (const int64_t[]){ 0 }, 1, false);
 }
 
@@ -400,7 +411,8 @@ static void shape_sum_to_size(Infer *in, const Call *c)
     for (int i = 0; i < to.rank; i++)
         if (!dim_is(to.at[i], 1) && !must_equal(in, c, x.shape.at[lead + i], to.at[i], "sizes"))
             return;
-    set_out(in, c, 0, axes_to_size(x.shape, to).n ? sum_type(c, "self") : x.dtype, to);
+    bool sums = to.rank == 0 || axes_to_size(x.shape, to).n;
+    set_out(in, c, 0, sums ? sum_type(c, "self") : x.dtype, to);
 }
 
 static Value *lower_sum_to_size(Lower *lo, const Call *c)
@@ -485,8 +497,15 @@ static Value *lower_std(Lower *lo, const Call *c)
     return moments(lo, c, true, &mean);
 }
 
-static void lower_var_mean(Lower *lo, const Call *c, Value **out) { out[0] = moments(lo, c, false, &out[1]); }
-static void lower_std_mean(Lower *lo, const Call *c, Value **out) { out[0] = moments(lo, c, true, &out[1]); }
+static void lower_var_mean(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = moments(lo, c, false, &out[1]);
+}
+
+static void lower_std_mean(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = moments(lo, c, true, &out[1]);
+}
 
 /* Covariance: rows are variables, columns observations; a vector is one row. */
 
@@ -522,9 +541,13 @@ static Value *observation_weights(Lower *lo, const Call *c, DType t)
     return optional_arg(c, "fweights") ? emit(lo, ONNX_Mul, w, tensor_as(lo, c, "fweights", t)) : w;
 }
 
-static Value *total(Lower *lo, Value *x) { return reduce(lo, ONNX_ReduceSum, x, (const int64_t[]){ 0 }, 1, false); }
+static Value *total(Lower *lo, Value *x)
+{
+    return reduce(lo, ONNX_ReduceSum, x, (const int64_t[]){ 0 }, 1, false);
+}
 
-/* With weights w: d = x - sum(w x) / sum(w);  (w d) d^T / (sum(w) - correction * sum(w a) / sum(w)). */
+/* d = x - sum(w x) / sum(w);  (w d) d^T / (sum(w) - correction * sum(w a) / sum(w)), with weights w
+ * and a of them aweights. */
 static Value *covariance(Lower *lo, const Call *c, Value **centered)
 {
     const int64_t columns[] = { 1 };
@@ -540,16 +563,18 @@ static Value *covariance(Lower *lo, const Call *c, Value **centered)
                     degrees(lo, size_at(x, 1), correction, t));
     }
     Value *sum = total(lo, w), *factor = sum;
-    Value *mean = emit(lo, ONNX_Div, reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Mul, x, w), columns, 1, true), sum);
-    Value *d = emit(lo, ONNX_Sub, x, mean);
+    Value *mean = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Mul, x, w), columns, 1, true);
+    Value *d = emit(lo, ONNX_Sub, x, emit(lo, ONNX_Div, mean, sum));
     if (correction != 0) {
         Value *less = num(lo, t, correction), *a = tensor_as(lo, c, "aweights", t);
         if (a)
-            less = emit(lo, ONNX_Div, times_num(lo, total(lo, emit(lo, ONNX_Mul, w, a)), correction), sum);
+            less = emit(lo, ONNX_Div,
+                        times_num(lo, total(lo, emit(lo, ONNX_Mul, w, a)), correction), sum);
         factor = emit(lo, ONNX_Max, emit(lo, ONNX_Sub, sum, less), num(lo, t, 0));
     }
     *centered = d;
-    return emit(lo, ONNX_Div, emit(lo, ONNX_MatMul, emit(lo, ONNX_Mul, d, w), swap_last_two(lo, d)), factor);
+    Value *products = emit(lo, ONNX_MatMul, emit(lo, ONNX_Mul, d, w), swap_last_two(lo, d));
+    return emit(lo, ONNX_Div, products, factor);
 }
 
 static Value *lower_cov(Lower *lo, const Call *c)
@@ -638,7 +663,8 @@ static void shape_norm_except_dim(Infer *in, const Call *c)
         return;
     }
     if (dim != 0 && dim != v.shape.rank - 1) {
-        rule_fail(in, "dim %lld is neither the first nor the last of %d", (long long)dim, v.shape.rank);
+        rule_fail(in, "dim %lld is neither the first nor the last of %d", (long long)dim,
+                  v.shape.rank);
         return;
     }
     Axes a = axes_but(v.shape.rank, (int)dim);
@@ -675,7 +701,7 @@ static Value *lower_renorm(Lower *lo, const Call *c)
         return NULL;
     Value *norm = norm_of_order(lo, x, &a, p);
     Value *scale = emit(lo, ONNX_Div, most, emit(lo, ONNX_Add, norm, num(lo, t, 1e-7)));
-    scale = emit(lo, ONNX_Where, emit(lo, ONNX_Greater, norm, most), scale, num(lo, t, 1));
+    scale = choose(lo, emit(lo, ONNX_Greater, norm, most), scale, num(lo, t, 1));
     return cast(lo, emit(lo, ONNX_Mul, x, scale), out_dtype(c, 0));
 }
 

@@ -1,9 +1,10 @@
 /* Running results along one dim: sums, products, extremes; differences and integrals.
  *
  * ONNX has a running sum.  The others are done by doubling: combining each element with the one s
- * places before it, for s = 1, 2, 4 .. below the size, gives every prefix in log2(size) steps, which a
- * Loop takes whatever the size is.  (Scan would take as many steps as there are elements, and ONNX
- * Runtime's fails on empty tensors.)  What combines must be associative. */
+ * places before it, for s = 1, 2, 4 .. below the size, gives every prefix in log2(size) steps, one
+ * after the other where the size is a number, in a Loop where it is not.  (Scan would take as many
+ * steps as there are elements, and ONNX Runtime's fails on empty tensors.)  What combines must be
+ * associative. */
 #include "aten/lower.h"
 
 enum { MAX_STATE = 2 };         /* tensors that are scanned together */
@@ -26,18 +27,26 @@ static void doubling_step(Lower *lo, int axis, CombineFn *combine, int n, Value 
     }
     combine(lo, earlier, later, joined);
     for (int i = 0; i < n; i++)
-        out[i] = concat(lo, axis, (Value *[]){ slice_by(lo, x[i], axis, INTS(lo, 0), s), joined[i] }, 2);
+        out[i] = emit_with(lo, ONNX_Concat, ATTRS(attr_int("axis", axis)),
+                           slice_by(lo, x[i], axis, INTS(lo, 0), s), joined[i]);
 }
 
-static Value *goes_on(Lower *lo, Value *a, Value *b) { return squeeze(lo, emit(lo, ONNX_Less, a, b), 0); }
+static Value *goes_on(Lower *lo, Value *shift, Value *size)
+{
+    return squeeze(lo, emit(lo, ONNX_Less, shift, size), 0);
+}
 
 /* state[0 .. n) of one shape, each replaced by its prefixes along `axis`. */
 static void scan_by_doubling(Lower *lo, int axis, CombineFn *combine, int n, Value **state)
 {
     Builder *outer = lo->b;
     Shape    s = state[0]->shape, unit = { 1, (Dim[]){ p2o_dim_int(lo->dims, 1) } };
-    if (dim_is(s.at[axis], 0) || dim_is(s.at[axis], 1))
+    int64_t  known;
+    if (p2o_dim_is_int(s.at[axis], &known)) {
+        for (int64_t step = 1; step < known; step *= 2)
+            doubling_step(lo, axis, combine, n, state, INTS(lo, step), state);
         return;
+    }
     Value *size = dim_value(lo, s.at[axis]), *one = INTS(lo, 1);
     Value *in[3 + MAX_STATE] = { NULL, goes_on(lo, one, size), one }, *next[1 + MAX_STATE];
     Graph *body = p2o_graph_new(lo->arena, lo->diags, lo->dims, lo->opset, outer->graph);
@@ -64,9 +73,7 @@ static void shape_cumulative(Infer *in, const Call *c, DType t)
 {
     Type x = type_arg(c, "self");
     int  dim;
-    if (is_complex(x.dtype) || is_complex(t))
-        rule_unsupported(in, "complex tensors");
-    else if (must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
+    if (must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
         set_out(in, c, 0, t, x.shape);
 }
 
@@ -100,7 +107,8 @@ static void shape_cummax(Infer *in, const Call *c)
 static Value *lower_cumsum(Lower *lo, const Call *c)
 {
     Value *x = tensor_as(lo, c, "self", out_dtype(c, 0));
-    return rank(x) ? emit(lo, ONNX_CumSum, x, p2o_build_int(lo->b, axis_arg(c, "dim", rank(x)))) : x;
+    int    axis = axis_arg(c, "dim", rank(x));
+    return rank(x) ? emit(lo, ONNX_CumSum, x, p2o_build_int(lo->b, axis)) : x;
 }
 
 /* `self` scanned, half types in f32. */
@@ -122,11 +130,16 @@ static void combine_product(Lower *lo, Value *const *earlier, Value *const *late
 static void combine_logsumexp(Lower *lo, Value *const *earlier, Value *const *later, Value **out)
 {
     Value *both[] = { unsqueeze(lo, earlier[0], 0), unsqueeze(lo, later[0], 0) };
-    out[0] = reduce(lo, ONNX_ReduceLogSumExp, concat(lo, 0, both, 2), (const int64_t[]){ 0 }, 1, false);
+    out[0] = reduce(lo, ONNX_ReduceLogSumExp, concat(lo, 0, both, 2), (const int64_t[]){ 0 }, 1,
+                    false);
 }
 
 static Value *lower_cumprod(Lower *lo, const Call *c) { return scanned(lo, c, combine_product); }
-static Value *lower_logcumsumexp(Lower *lo, const Call *c) { return scanned(lo, c, combine_logsumexp); }
+
+static Value *lower_logcumsumexp(Lower *lo, const Call *c)
+{
+    return scanned(lo, c, combine_logsumexp);
+}
 
 /* Values and where they are.  The later wins when it is at least as extreme, or NaN; no number wins
  * against an earlier NaN. */
@@ -137,7 +150,7 @@ static void combine_extreme(Lower *lo, Value *const *earlier, Value *const *late
     if (is_float(later[0]->dtype))
         wins = emit(lo, ONNX_Or, wins, emit(lo, ONNX_IsNaN, later[0]));
     for (int i = 0; i < 2; i++)
-        out[i] = emit(lo, ONNX_Where, wins, later[i], earlier[i]);
+        out[i] = choose(lo, wins, later[i], earlier[i]);
 }
 
 static void combine_max(Lower *lo, Value *const *earlier, Value *const *later, Value **out)
@@ -167,8 +180,15 @@ static void scan_extreme(Lower *lo, const Call *c, CombineFn *combine, Value **o
     out[0] = cast(lo, out[0], x->dtype);
 }
 
-static void lower_cummax(Lower *lo, const Call *c, Value **out) { scan_extreme(lo, c, combine_max, out); }
-static void lower_cummin(Lower *lo, const Call *c, Value **out) { scan_extreme(lo, c, combine_min, out); }
+static void lower_cummax(Lower *lo, const Call *c, Value **out)
+{
+    scan_extreme(lo, c, combine_max, out);
+}
+
+static void lower_cummin(Lower *lo, const Call *c, Value **out)
+{
+    scan_extreme(lo, c, combine_min, out);
+}
 
 /* The size after n differences, none below 0. */
 static Dim size_less(Infer *in, Dim size, int64_t n)
@@ -322,42 +342,57 @@ static void shape_cumulative_trapezoid(Infer *in, const Call *c)
         set_out(in, c, 0, t, s);
 }
 
-/* Twice the area of each strip: (y[i] + y[i + 1]) * (x[i + 1] - x[i]), or times dx. */
-static Value *strips(Lower *lo, const Call *c, DType t, int *axis)
+/* Integers stay what they are, wrapping around as they do in PyTorch. */
+static DType strip_type(DType t) { return is_float(t) ? wide_of(t) : t; }
+
+static Value *strip_arg(Lower *lo, const Call *c, const char *name)
 {
-    Value *y = tensor_as(lo, c, "y", t);
+    return tensor_as(lo, c, name, strip_type(type_arg(c, name).dtype));
+}
+
+/* Twice the area of each strip: (y[i] + y[i + 1]) * (x[i + 1] - x[i]); with dx, over dx. */
+static Value *strips(Lower *lo, const Call *c, int *axis)
+{
+    Value *y = strip_arg(lo, c, "y");
     *axis = axis_arg(c, "dim", rank(y));
     Value *heights = emit(lo, ONNX_Add, all_but_last(lo, y, *axis), all_but_first(lo, y, *axis));
-    if (p2o_schema_find(c->schema, "dx") >= 0) {
-        double dx;
-        if (p2o_number_is_const(p2o_call_arg(c, "dx"), &dx) && dx == 1)
-            return heights;
-        return emit(lo, ONNX_Mul, heights, number_arg(lo, c, "dx", t));
-    }
-    Value *x = tensor_as(lo, c, "x", t);
+    if (p2o_schema_find(c->schema, "dx") >= 0)
+        return heights;
+    Value *x = strip_arg(lo, c, "x");
     bool   lies = rank(x) == 1 && rank(y) != 1;
     Value *widths = neighbour_difference(lo, x, lies ? 0 : *axis - (rank(y) - rank(x)));
     for (int i = *axis + 1; lies && i < rank(y); i++)
         widths = unsqueeze(lo, widths, rank(widths));
-    return emit(lo, ONNX_Mul, heights, widths);
+    DType t = strip_type(PROMOTE(c, "y", "x"));
+    return emit(lo, ONNX_Mul, cast(lo, heights, t), cast(lo, widths, t));
+}
+
+static Value *as_sums(Lower *lo, Value *x) { return is_float(x->dtype) ? x : cast(lo, x, DT_I64); }
+
+/* Half of the sums of strips, times dx where the steps are even. */
+static Value *half_sums(Lower *lo, const Call *c, Value *sums)
+{
+    DType  t = wide_of(out_dtype(c, 0));
+    double dx = 1;
+    sums = cast(lo, sums, t);
+    if (p2o_schema_find(c->schema, "dx") >= 0 && !p2o_number_is_const(p2o_call_arg(c, "dx"), &dx))
+        sums = emit(lo, ONNX_Mul, sums, number_arg(lo, c, "dx", t));
+    return cast(lo, times_num(lo, sums, dx / 2), out_dtype(c, 0));
 }
 
 static Value *lower_trapezoid(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
     int    axis;
-    Value *areas = strips(lo, c, t, &axis);
+    Value *areas = as_sums(lo, strips(lo, c, &axis));
     areas = reduce(lo, ONNX_ReduceSum, areas, (const int64_t[]){ axis }, 1, false);
-    return cast(lo, emit(lo, ONNX_Mul, areas, num(lo, t, 0.5)), out_dtype(c, 0));
+    return half_sums(lo, c, areas);
 }
 
 static Value *lower_cumulative_trapezoid(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
     int    axis;
-    Value *areas = strips(lo, c, t, &axis);
-    areas = emit(lo, ONNX_CumSum, areas, p2o_build_int(lo->b, axis));
-    return cast(lo, emit(lo, ONNX_Mul, areas, num(lo, t, 0.5)), out_dtype(c, 0));
+    Value *areas = as_sums(lo, strips(lo, c, &axis));
+    return half_sums(lo, c, emit(lo, ONNX_CumSum, areas, p2o_build_int(lo->b, axis)));
 }
 
 const AtenOp p2o_ops_scan[] = {

@@ -308,11 +308,19 @@ static bool needs_newer_opset(const Lower *lo, const char *reduction)
     return lo->opset < 18 && (same(reduction, "max") || same(reduction, "min"));
 }
 
+static bool reduction_ok(Infer *in, const Call *c)
+{
+    const char *how = str_arg(c, "reduce");
+    DType       t = type_arg(c, "self").dtype;
+    if (reduction_named(how) && !(same(how, "mean") && t == DT_BOOL))
+        return true;
+    rule_fail(in, "reduce '%s' of %s", how, p2o_dtype_torch(t));
+    return false;
+}
+
 static void shape_scatter_reduce(Infer *in, const Call *c)
 {
-    if (!reduction_named(str_arg(c, "reduce")))
-        rule_fail(in, "reduce '%s'", str_arg(c, "reduce"));
-    else
+    if (reduction_ok(in, c))
         shape_scatter(in, c);
 }
 
@@ -371,10 +379,9 @@ static Value *lower_index_copy(Lower *lo, const Call *c)
 
 static void shape_index_reduce(Infer *in, const Call *c)
 {
-    const char *how = str_arg(c, "reduce");
-    if (!reduction_named(how) || same(how, "sum"))
-        rule_fail(in, "reduce '%s'", how);
-    else
+    if (same(str_arg(c, "reduce"), "sum"))
+        rule_fail(in, "reduce 'sum'");
+    else if (reduction_ok(in, c))
         shape_index_write(in, c);
 }
 
@@ -424,19 +431,6 @@ static void shape_embedding_renorm(Infer *in, const Call *c)
         p2o_rule_same(in, c);
 }
 
-/* (sum |x|^p)^(1/p) of each row, p any number or infinity. */
-static Value *row_norm(Lower *lo, Value *x, double p)
-{
-    const int64_t last = 1;
-    if (p == 1 || p == 2)
-        return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, &last, 1, true);
-    Value *size = emit(lo, ONNX_Abs, x);
-    if (isinf(p))
-        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, &last, 1, true);
-    Value *sum = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, x->dtype, p)), &last, 1, true);
-    return emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
-}
-
 /* The rows that are named, scaled down where their norm is too large; one named twice is written twice
  * with the same values. */
 static Value *lower_embedding_renorm(Lower *lo, const Call *c)
@@ -445,7 +439,7 @@ static Value *lower_embedding_renorm(Lower *lo, const Call *c)
     DType  t = w->dtype;
     double most = float_arg(c, "max_norm");
     Value *rows = emit(lo, ONNX_Gather, w, index);
-    Value *norm = row_norm(lo, rows, float_arg(c, "norm_type"));
+    Value *norm = p_norm(lo, rows, (const int64_t[]){ 1 }, 1, true, float_arg(c, "norm_type"));
     Value *scale = emit(lo, ONNX_Div, num(lo, t, most), plus_num(lo, norm, 1e-7));
     scale = choose(lo, emit(lo, ONNX_Greater, norm, num(lo, t, most)), scale, num(lo, t, 1));
     return emit(lo, ONNX_ScatterND, w, unsqueeze(lo, index, 1), emit(lo, ONNX_Mul, rows, scale));
@@ -465,6 +459,11 @@ static void shape_embedding_bag(Infer *in, const Call *c)
         rule_fail(in, "mode %lld", (long long)int_arg(c, "mode"));
         return;
     }
+    if (has_arg(c, "per_sample_weights") &&
+        (!must_rank(in, c, "per_sample_weights", 1) ||
+         !must_equal(in, c, shape_arg(c, "per_sample_weights").at[0], shape_arg(c, "indices").at[0],
+                     "weights and indices")))
+        return;
     Dim bags = offsets.shape.at[0];
     if (bool_arg(c, "include_last_offset"))
         bags = p2o_dim_sub(in->dims, bags, int_dim(in, 1));

@@ -1,7 +1,7 @@
 /* Sorting, order statistics, searching, counting, sets.
  *
- * All that orders goes through TopK, whose ties keep the order of the input, so sorts are stable.  Where
- * NaN would be ordered: PyTorch puts it last, ONNX does not say. */
+ * All that orders goes through TopK, whose ties keep the order of the input, so sorts are stable.
+ * Where NaN would be ordered: PyTorch puts it last, ONNX does not say. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -91,7 +91,8 @@ static bool must_have_k(Infer *in, const Call *c, int64_t least, int *dim)
     size = s.rank ? s.at[*dim] : int_dim(in, 1);
     p2o_dim_range(in->dims, k, &low, &high);
     if (high < least || p2o_dim_lt(in->dims, size, k) == YES) {
-        rule_fail(in, "k = %s of %s elements", p2o_dim_text(in->dims, k), p2o_dim_text(in->dims, size));
+        rule_fail(in, "k = %s of %s elements", p2o_dim_text(in->dims, k),
+                  p2o_dim_text(in->dims, size));
         return false;
     }
     return true;
@@ -102,7 +103,8 @@ static void shape_topk(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     int  dim;
     if (must_order(in, x) && must_have_k(in, c, 0, &dim))
-        set_ranked(in, c, x.dtype, x.shape.rank ? with_dim(in, x.shape, dim, dim_arg(c, "k")) : x.shape);
+        set_ranked(in, c, x.dtype,
+                   x.shape.rank ? with_dim(in, x.shape, dim, dim_arg(c, "k")) : x.shape);
 }
 
 static void lower_topk(Lower *lo, const Call *c, Value **out)
@@ -211,7 +213,7 @@ static void nanmedian_along(Lower *lo, Value *x, int axis, bool keepdim, Value *
         return;
     }
     Value *count = count_numbers(lo, &x, axis, DT_I64);
-    Value *at = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, count, num(lo, DT_I64, 1)), num(lo, DT_I64, 2));
+    Value *at = emit(lo, ONNX_Div, plus_num(lo, count, -1), num(lo, DT_I64, 2));
     sort_along(lo, x, axis, false, out);
     for (int i = 0; i < 2; i++)
         out[i] = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), out[i], at);
@@ -246,7 +248,8 @@ static Value *lower_nanmedian(Lower *lo, const Call *c)
     return out[0];
 }
 
-/* The least of those that come most often, and the last place where it does: by comparing all pairs. */
+/* The least of those that come most often, and the last place where it does, by comparing all
+ * pairs. */
 static void lower_mode(Lower *lo, const Call *c, Value **out)
 {
     Value        *x = tensor_arg(lo, c, "self");
@@ -267,7 +270,7 @@ static void lower_mode(Lower *lo, const Call *c, Value **out)
     Value *least = reduce(lo, ONNX_ReduceMin, emit(lo, ONNX_Where, often, x, high), along, 1, true);
     out[1] = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", axis), attr_int("keepdims", keepdim),
                                               attr_int("select_last_index", 1)),
-                       cast(lo, emit(lo, ONNX_Equal, x, least), DT_U8));
+                       cast(lo, emit(lo, ONNX_Equal, x, least), DT_I32));
     out[0] = cast(lo, keepdim ? least : squeeze(lo, least, axis), t);
 }
 
@@ -295,7 +298,8 @@ static void shape_quantile(Infer *in, const Call *c)
         return;
     }
     if (q.shape.rank > 1 || interpolation_of(c) < 0) {
-        rule_fail(in, "q of rank %d, interpolation '%s'", q.shape.rank, str_arg(c, "interpolation"));
+        rule_fail(in, "q of rank %d, interpolation '%s'", q.shape.rank,
+                  str_arg(c, "interpolation"));
         return;
     }
     if (has_arg(c, "dim") && !must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
@@ -312,10 +316,11 @@ static void shape_quantile(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, concat_shapes(in, q.shape, (Shape){ n, at }));
 }
 
-/* What is at a place that need not be whole; GatherElements where each row has places of its own. */
+/* What is at a place; GatherElements where each row has places of its own. */
 static Value *take_at(Lower *lo, Value *sorted, OnnxOp gather, Value *place)
 {
-    return emit_with(lo, gather, ATTRS(attr_int("axis", rank(sorted) - 1)), sorted, cast(lo, place, DT_I64));
+    return emit_with(lo, gather, ATTRS(attr_int("axis", rank(sorted) - 1)), sorted,
+                     cast(lo, place, DT_I64));
 }
 
 static Value *interpolated(Lower *lo, Value *sorted, OnnxOp gather, Value *place, int how)
@@ -342,7 +347,7 @@ static Value *quantile(Lower *lo, const Call *c, bool skip_nan)
     int last = rank(x) - 1;
     if (skip_nan) {
         Value *count = count_numbers(lo, &x, last, x->dtype);
-        Value *place = emit(lo, ONNX_Mul, q, emit(lo, ONNX_Sub, count, num(lo, x->dtype, 1)));
+        Value *place = emit(lo, ONNX_Mul, q, plus_num(lo, count, -1));
         sort_along(lo, x, last, false, sorted);
         place = emit(lo, ONNX_Max, place, num(lo, x->dtype, 0));
         y = nan_if_none(lo, count, interpolated(lo, sorted[0], ONNX_GatherElements, place, how));
@@ -351,7 +356,8 @@ static Value *quantile(Lower *lo, const Call *c, bool skip_nan)
         Dim    less = p2o_dim_sub(lo->dims, size_at(x, last), p2o_dim_int(lo->dims, 1));
         Value *place = emit(lo, ONNX_Mul, q, count_value(lo, less, x->dtype));
         sort_along(lo, x, last, false, sorted);
-        y = nan_if_any(lo, x, last, rank(q) == 1, interpolated(lo, sorted[0], ONNX_Gather, place, how));
+        y = interpolated(lo, sorted[0], ONNX_Gather, place, how);
+        y = nan_if_any(lo, x, last, rank(q) == 1, y);
     }
     return reshape(lo, rank(q) ? move_dim(lo, y, last, 0) : y, out_shape(c, 0));
 }
@@ -372,7 +378,8 @@ static bool must_be_comparable(Infer *in, DType t)
 
 static void shape_bucketize(Infer *in, const Call *c)
 {
-    if (must_rank(in, c, "boundaries", 1) && must_be_comparable(in, PROMOTE(c, "self", "boundaries")))
+    if (must_rank(in, c, "boundaries", 1) &&
+        must_be_comparable(in, PROMOTE(c, "self", "boundaries")))
         set_out(in, c, 0, place_type(c), shape_arg(c, "self"));
 }
 
@@ -394,7 +401,7 @@ static void shape_searchsorted(Infer *in, const Call *c)
     set_out(in, c, 0, place_type(c), s);
 }
 
-/* How many of the sequence come before the value; its equals too when `right`.  NaN comes after all. */
+/* How many of the sequence come before the value, its equals too when `right`.  NaN is last. */
 static Value *places(Lower *lo, Value *seq, Value *v, bool right, DType t)
 {
     Value *x = rank(v) ? unsqueeze(lo, v, rank(v)) : v, *before;
@@ -410,20 +417,20 @@ static Value *places(Lower *lo, Value *seq, Value *v, bool right, DType t)
 
 static Value *lower_bucketize(Lower *lo, const Call *c)
 {
-    DType t = PROMOTE(c, "self", "boundaries");
-    return places(lo, tensor_as(lo, c, "boundaries", t), tensor_as(lo, c, "self", t), bool_arg(c, "right"),
-                  place_type(c));
+    DType  t = PROMOTE(c, "self", "boundaries");
+    Value *seq = tensor_as(lo, c, "boundaries", t), *v = tensor_as(lo, c, "self", t);
+    return places(lo, seq, v, bool_arg(c, "right"), place_type(c));
 }
 
 static Value *lower_searchsorted(Lower *lo, const Call *c)
 {
     DType       t = PROMOTE(c, "self", "sorted_sequence");
-    Value      *seq = tensor_as(lo, c, "sorted_sequence", t), *order = tensor_arg(lo, c, "sorter");
+    Value      *seq = tensor_as(lo, c, "sorted_sequence", t), *v = tensor_as(lo, c, "self", t);
+    Value      *order = tensor_arg(lo, c, "sorter");
     const char *side = str_arg(c, "side");
     if (order)
-        seq = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", rank(seq) - 1)), seq, order);
-    return places(lo, seq, tensor_as(lo, c, "self", t), bool_arg(c, "right") || (side && same(side, "right")),
-                  place_type(c));
+        seq = take_at(lo, seq, ONNX_GatherElements, order);
+    return places(lo, seq, v, bool_arg(c, "right") || (side && same(side, "right")), place_type(c));
 }
 
 /* The set arguments have one name for tensors and another for numbers. */
@@ -507,7 +514,10 @@ static void shape_unique_consecutive(Infer *in, const Call *c)
         shape_unique(in, c);
 }
 
-static Value *or_empty(Lower *lo, bool asked, Value *x) { return asked ? x : ints_const(lo, NULL, 0); }
+static Value *or_empty(Lower *lo, bool asked, Value *x)
+{
+    return asked ? x : ints_const(lo, NULL, 0);
+}
 
 /* values, first places, inverse, counts */
 static void lower_unique(Lower *lo, const Call *c, Value **out)
@@ -515,7 +525,8 @@ static void lower_unique(Lower *lo, const Call *c, Value **out)
     Value *x = tensor_arg(lo, c, "self"), *found[4];
     emit_many(lo, ONNX_Unique, NO_ATTRS, 4, found, rank(x) ? x : flat(lo, x));
     out[0] = found[0];
-    out[1] = bool_arg(c, "return_inverse") ? reshape(lo, found[2], x->shape) : or_empty(lo, false, NULL);
+    bool inverse = bool_arg(c, "return_inverse");
+    out[1] = or_empty(lo, inverse, inverse ? reshape(lo, found[2], x->shape) : NULL);
     if (nouts(c) > 2)
         out[2] = or_empty(lo, bool_arg(c, "return_counts"), found[3]);
 }
@@ -532,9 +543,10 @@ static void lower_unique_dim(Lower *lo, const Call *c, Value **out)
 /* Whether each slice along the axis differs from the one before it; the first does. */
 static Value *starts_run(Lower *lo, Value *x, int axis)
 {
-    Dim    zero = p2o_dim_int(lo->dims, 0), one = p2o_dim_int(lo->dims, 1), size = size_at(x, axis);
-    Value *differs = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, slice_axis(lo, x, axis, one, NULL, 1),
-                                             slice_axis(lo, x, axis, zero, p2o_dim_int(lo->dims, -1), 1)));
+    Dim     zero = p2o_dim_int(lo->dims, 0), size = size_at(x, axis);
+    Value  *next = slice_axis(lo, x, axis, p2o_dim_int(lo->dims, 1), NULL, 1);
+    Value  *before = slice_axis(lo, x, axis, zero, p2o_dim_int(lo->dims, -1), 1);
+    Value  *differs = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, next, before));
     int64_t others[MAX_RANK];
     int     n = 0;
     for (int i = 0; i < rank(x); i++)
@@ -542,7 +554,7 @@ static Value *starts_run(Lower *lo, Value *x, int axis)
             others[n++] = i;
     if (n)
         differs = reduce_any(lo, differs, others, n, false);
-    Value *starts = concat(lo, 0, (Value *[]){ full(lo, (Shape){ 1, &one }, DT_BOOL, 1), differs }, 2);
+    Value *starts = concat(lo, 0, (Value *[]){ unsqueeze(lo, num(lo, DT_BOOL, 1), 0), differs }, 2);
     return never_zero(lo, size) ? starts : slice_axis(lo, starts, 0, zero, size, 1);
 }
 
@@ -584,12 +596,11 @@ static void shape_histc(Infer *in, const Call *c)
 static void data_bounds(Lower *lo, Value *x, Value **low, Value **high)
 {
     const int64_t axes[] = { 0 };
-    Value        *one = num(lo, x->dtype, 1);
     Value        *least = reduce(lo, ONNX_ReduceMin, x, axes, 1, false);
     Value        *most = reduce(lo, ONNX_ReduceMax, x, axes, 1, false);
     Value        *equal = emit(lo, ONNX_Equal, least, most);
-    *low = emit(lo, ONNX_Where, equal, emit(lo, ONNX_Sub, least, one), least);
-    *high = emit(lo, ONNX_Where, equal, emit(lo, ONNX_Add, most, one), most);
+    *low = choose(lo, equal, plus_num(lo, least, -1), least);
+    *high = choose(lo, equal, plus_num(lo, most, 1), most);
 }
 
 /* x falls into bin (x - low) * bins / (high - low), at high into the last; outside it counts 0. */
@@ -609,12 +620,14 @@ static Value *lower_histc(Lower *lo, const Call *c)
         data_bounds(lo, x, &low, &high);
     Value *inside = emit(lo, ONNX_And, emit(lo, ONNX_GreaterOrEqual, x, low),
                          emit(lo, ONNX_LessOrEqual, x, high));
-    Value *scaled = emit(lo, ONNX_Mul, emit(lo, ONNX_Sub, x, low), num(lo, t, (double)bins));
-    scaled = emit(lo, ONNX_Div, scaled, from == to ? emit(lo, ONNX_Sub, high, low) : num(lo, t, to - from));
-    Value *bin = cast(lo, emit(lo, ONNX_Where, inside, scaled, num(lo, t, 0)), DT_I64);
+    Value *scaled = from == to ? emit(lo, ONNX_Sub, x, low) : plus_num(lo, x, -from);
+    scaled = emit(lo, ONNX_Mul, scaled, num(lo, t, (double)bins));
+    scaled = emit(lo, ONNX_Div, scaled,
+                  from == to ? emit(lo, ONNX_Sub, high, low) : num(lo, t, to - from));
+    Value *bin = cast(lo, choose(lo, inside, scaled, num(lo, t, 0)), DT_I64);
     bin = emit(lo, ONNX_Min, bin, num(lo, DT_I64, (double)(bins - 1)));
-    Value *counts = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, out_shape(c, 0), t, 0), bin,
-                                 cast(lo, inside, t), "add");
+    Value *counts = full(lo, out_shape(c, 0), t, 0), *one = cast(lo, inside, t);
+    counts = scatter_with(lo, ONNX_ScatterElements, 0, counts, bin, one, "add");
     return cast(lo, counts, out_dtype(c, 0));
 }
 
@@ -639,10 +652,12 @@ static Value *lower_bincount(Lower *lo, const Call *c)
     const int64_t axes[] = { 0 };
     DType  t = out_dtype(c, 0);
     Value *x = tensor_as(lo, c, "self", DT_I64), *w = tensor_as(lo, c, "weights", t);
-    Value *bins = reduce(lo, ONNX_ReduceMax, x, axes, 1, true);
-    bins = emit(lo, ONNX_Max, emit(lo, ONNX_Add, bins, num(lo, DT_I64, 1)), dim_value(lo, dim_arg(c, "minlength")));
-    return scatter_with(lo, ONNX_ScatterElements, 0, emit(lo, ONNX_Expand, num(lo, t, 0), bins), x,
-                        w ? w : full(lo, x->shape, t, 1), "add");
+    Value *bins = plus_num(lo, reduce(lo, ONNX_ReduceMax, x, axes, 1, true), 1);
+    bins = emit(lo, ONNX_Max, bins, dim_value(lo, dim_arg(c, "minlength")));
+    Value *counts = emit(lo, ONNX_Expand, num(lo, t, 0), bins);
+    if (!w)
+        w = full(lo, x->shape, t, 1);
+    return scatter_with(lo, ONNX_ScatterElements, 0, counts, x, w, "add");
 }
 
 #define RANKED      "(Tensor values, Tensor indices)"

@@ -330,7 +330,8 @@ static bool storage_order(Lower *lo, const Call *c, int *order, int *n, Dim *run
 /* Where in the storage each element lies: offset + sum of index * stride. */
 static Value *storage_index(Lower *lo, const Call *c, Shape s)
 {
-    Value *at = dim_value(lo, storage_offset(lo, c));
+    Dim    from = storage_offset(lo, c);
+    Value *at = dim_is(from, 0) && s.rank ? NULL : dim_value(lo, from);
     for (int i = 0; i < s.rank; i++) {
         int64_t axes[MAX_RANK];
         for (int k = 0; k < s.rank - 1 - i; k++)
@@ -340,7 +341,7 @@ static Value *storage_index(Lower *lo, const Call *c, Shape s)
             part = emit(lo, ONNX_Mul, part, dim_value(lo, dim_item(c, "stride", i)));
         if (i < s.rank - 1)
             part = emit(lo, ONNX_Unsqueeze, part, ints_const(lo, axes, (size_t)(s.rank - 1 - i)));
-        at = emit(lo, ONNX_Add, at, part);
+        at = at ? emit(lo, ONNX_Add, at, part) : part;
     }
     return s.rank ? at : squeeze(lo, at, 0);
 }
@@ -390,7 +391,7 @@ static Value *lower_as_strided_scatter(Lower *lo, const Call *c)
     return reshape(lo, y, x->shape);
 }
 
-/* x with the part [from, to) along a dim replaced. */
+/* x with the part [from, to) along a dim replaced; numbers below 0 count from the end. */
 static Value *replaced(Lower *lo, Value *x, int dim, Dim from, Dim to, Value *by)
 {
     Value *parts[3];
@@ -398,7 +399,7 @@ static Value *replaced(Lower *lo, Value *x, int dim, Dim from, Dim to, Value *by
     if (!dim_is(from, 0))
         parts[n++] = slice_axis(lo, x, dim, p2o_dim_int(lo->dims, 0), from, 1);
     parts[n++] = by;
-    if (to != size_at(x, dim))
+    if (to != size_at(x, dim) && !dim_is(from, -1))
         parts[n++] = slice_axis(lo, x, dim, to, NULL, 1);
     return concat(lo, dim, parts, n);
 }
@@ -467,9 +468,9 @@ static Value *lower_select_scatter(Lower *lo, const Call *c)
     int     dim;
     p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
     p2o_dim_range(lo->dims, at, &low, &high);
-    if (high < 0)
+    if (high < 0 && !p2o_dim_is_int(at, NULL))
         at = p2o_dim_add(lo->dims, at, size_at(x, dim));
-    else if (low < 0)
+    else if (high >= 0 && low < 0)
         at = p2o_dim_mod(lo->dims, at, size_at(x, dim));
     return replaced(lo, x, dim, at, p2o_dim_add(lo->dims, at, p2o_dim_int(lo->dims, 1)), unsqueeze(lo, src, dim));
 }

@@ -307,37 +307,58 @@ static void shape_unsqueeze(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, insert_dim(in, x.shape, dim, int_dim(in, 1)));
 }
 
-static Shape without_units(Infer *in, Shape s, const bool *which)
+static Value *lower_unsqueeze(Lower *lo, const Call *c)
 {
-    Dim *at = p2o_shape_copy(in->arena, s, 0);
-    int  n = 0;
+    Value *x = tensor_arg(lo, c, "self");
+    int    dim;
+    p2o_wrap_dim(int_arg(c, "dim"), rank(x) + 1, false, &dim);
+    return unsqueeze(lo, x, dim);
+}
+
+/* Dims of 1 among those that are named, or among all.  false: one is out of range. */
+static bool squeezed_dims(const Call *c, Shape s, bool *goes)
+{
+    int  arg = p2o_schema_find(c->schema, "dim");
+    bool list = arg >= 0 && c->args[arg].kind == ARG_LIST;
     for (int i = 0; i < s.rank; i++)
-        if (!which[i] || !dim_is(s.at[i], 1))
-            at[n++] = s.at[i];
-    return (Shape){ n, at };
+        goes[i] = arg < 0 && dim_is(s.at[i], 1);
+    for (int i = 0, dim; arg >= 0 && i < (list ? list_len(c, "dim") : 1); i++) {
+        if (!p2o_wrap_dim(list ? int_item(c, "dim", i) : int_arg(c, "dim"), s.rank, true, &dim))
+            return false;
+        if (s.rank)
+            goes[dim] = dim_is(s.at[dim], 1);
+    }
+    return true;
 }
 
 /* A size that may or may not be 1 would make the rank depend on the data: the capture knew better. */
 static void shape_squeeze(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    bool which[MAX_RANK] = { 0 };
-    int  arg = p2o_schema_find(c->schema, "dim");
-    if (arg < 0) {
-        memset(which, 1, sizeof which);
-    } else if (c->args[arg].kind == ARG_LIST) {
-        for (int i = 0, dim; i < list_len(c, "dim"); i++) {
-            if (!must_wrap_reduce(in, int_item(c, "dim", i), x.shape.rank, &dim))
-                return;
-            which[dim] = true;
-        }
-    } else {
-        int dim;
-        if (!must_wrap_reduce(in, int_arg(c, "dim"), x.shape.rank, &dim))
-            return;
-        which[dim] = true;
+    bool goes[MAX_RANK];
+    Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
+    int  n = 0;
+    if (!squeezed_dims(c, x.shape, goes)) {
+        rule_fail(in, "a dim is out of range for rank %d", x.shape.rank);
+        return;
     }
-    set_out(in, c, 0, x.dtype, without_units(in, x.shape, which));
+    for (int i = 0; i < x.shape.rank; i++)
+        if (!goes[i])
+            at[n++] = x.shape.at[i];
+    set_out(in, c, 0, x.dtype, (Shape){ n, at });
+}
+
+static Value *lower_squeeze(Lower *lo, const Call *c)
+{
+    Value  *x = tensor_arg(lo, c, "self");
+    bool    goes[MAX_RANK];
+    int64_t axes[MAX_RANK];
+    size_t  n = 0;
+    squeezed_dims(c, x->shape, goes);
+    for (int i = 0; i < rank(x); i++)
+        if (goes[i])
+            axes[n++] = i;
+    return n ? emit(lo, ONNX_Squeeze, x, ints_const(lo, axes, n)) : x;
 }
 
 static void shape_slice(Infer *in, const Call *c)
@@ -428,8 +449,11 @@ static Value *lower_narrow(Lower *lo, const Call *c)
     p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
     if (p2o_shape_same(out_shape(c, 0), x->shape))
         return x;
-    Dim from = narrow_start(lo->dims, dim_arg(c, "start"), size_at(x, dim));
-    return slice_axis(lo, x, dim, from, p2o_dim_add(lo->dims, from, dim_arg(c, "length")), 1);
+    Dim from = dim_arg(c, "start"), length = dim_arg(c, "length"), end;
+    if (!p2o_dim_is_int(from, NULL))                /* a number may count from the end in Slice too */
+        from = narrow_start(lo->dims, from, size_at(x, dim));
+    end = p2o_dim_add(lo->dims, from, length);
+    return slice_axis(lo, x, dim, from, dim_is(from, 0) || !dim_is(end, 0) ? end : NULL, 1);
 }
 
 /* The start is a tensor: counted from the front before the length is added to it. */
@@ -485,10 +509,10 @@ const AtenOp p2o_ops_view[] = {
     VIEW("broadcast_to", ", SymInt[] size", shape_expand, lower_expand),
     { "broadcast_tensors(Tensor[] tensors) -> Tensor[]", shape_broadcast_tensors,
       .lower_many = lower_broadcast_tensors },
-    VIEWS("unsqueeze", "", ", int dim", shape_unsqueeze, lower_view),
-    VIEWS("squeeze", "", "", shape_squeeze, lower_view),
-    VIEWS("squeeze", ".dim", ", int dim", shape_squeeze, lower_view),
-    VIEWS("squeeze", ".dims", ", int[] dim", shape_squeeze, lower_view),
+    VIEWS("unsqueeze", "", ", int dim", shape_unsqueeze, lower_unsqueeze),
+    VIEWS("squeeze", "", "", shape_squeeze, lower_squeeze),
+    VIEWS("squeeze", ".dim", ", int dim", shape_squeeze, lower_squeeze),
+    VIEWS("squeeze", ".dims", ", int[] dim", shape_squeeze, lower_squeeze),
     ATLEAST("atleast_1d", shape_atleast_1d),
     ATLEAST("atleast_2d", shape_atleast_2d),
     ATLEAST("atleast_3d", shape_atleast_3d),

@@ -64,6 +64,8 @@ static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
     x->i = p2o_soft(b, hints, c->target, c->loc);
 }
 
+static void relax_body(Bindings *b, Body *body, int64_t least);
+
 /* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
 static void relax_call(Bindings *b, Call *c, int64_t least)
 {
@@ -71,6 +73,8 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
         const SchemaArg *a = &c->schema->args[i];
         Arg             *x = &c->args[i];
         bool             counts = c->op->counts && same(a->name, c->op->counts);
+        if (x->kind == ARG_BODY)
+            relax_body(b, x->body, least);
         if (a->base != SB_SYMINT && !counts)
             continue;
         if (x->kind == ARG_LIST)
@@ -79,6 +83,12 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
         else
             relax_item(b, c, x, least);
     }
+}
+
+static void relax_body(Bindings *b, Body *body, int64_t least)
+{
+    for (size_t i = 0; i < body->calls.n; i++)
+        relax_call(b, body->calls.at[i], least);
 }
 
 /* With several captures a literal that is the same in all of them is one, if every size varies. */
@@ -101,8 +111,7 @@ static void relax_program(Program *p, Bindings *b)
     if (p2o_ncapture(b) > 1 && all_vary(p, b))
         return;
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
-    for (size_t i = 0; i < p->main->calls.n; i++)
-        relax_call(b, p->main->calls.at[i], least);
+    relax_body(b, p->main, least);
 }
 
 typedef struct Settling {
@@ -123,16 +132,23 @@ static bool arg_has(const Arg *x, Dim sym)
     return false;
 }
 
-static const Call *call_with(const Program *p, Dim sym)
+static const Call *call_inside(const Body *b, Dim sym)
 {
-    for (size_t i = 0; i < p->main->calls.n; i++) {
-        const Call *c = p->main->calls.at[i];
-        for (int k = 0; k < c->nargs; k++)
+    for (size_t i = 0; i < b->calls.n; i++) {
+        const Call *c = b->calls.at[i], *inner = NULL;
+        for (int k = 0; k < c->nargs && !inner; k++) {
             if (arg_has(&c->args[k], sym))
                 return c;
+            if (c->args[k].kind == ARG_BODY)
+                inner = call_inside(c->args[k].body, sym);
+        }
+        if (inner)
+            return inner;
     }
     return NULL;
 }
+
+static const Call *call_with(const Program *p, Dim sym) { return call_inside(p->main, sym); }
 
 static bool gives(const Settling *s, Dim expr, Dim sym)
 {
@@ -272,17 +288,20 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
     return f;
 }
 
-static void warn_if_alike(Settling *s, Dim sym, int64_t literal)
+/* The dynamic size that was this literal at capture: of the call's own tensors or of the inputs. */
+static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
 {
-    for (size_t i = 0; i < s->scope.syms.n; i++) {
+    size_t nlocal;
+    Scope  bases = bases_for(s, call_with(s->prog, sym), &nlocal);
+    for (size_t i = 0; i < bases.syms.n; i++) {
         int64_t hint;
-        if (!p2o_hint_at(s->bind, s->scope.syms.at[i], 0, &hint) || hint != literal)
-            continue;
-        const Call *c = call_with(s->prog, sym);
-        p2o_diag(s->prog->diags, DIAG_WARN, c ? c->loc : 0, "%s: %lld stays a number although %s had that size at capture",
-                 c ? c->target : "a size", (long long)literal, p2o_dim_name(s->scope.syms.at[i]));
-        return;
+        bool    alike = true;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++)
+            alike &= p2o_hint_at(s->bind, bases.syms.at[i], k, &hint) && hint == literal;
+        if (alike)
+            return bases.syms.at[i];
     }
+    return NULL;
 }
 
 static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
@@ -309,14 +328,27 @@ static void settle_found(void *user, Dim sym)
     p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
 }
 
+/* A number, or the size that it was at capture?  Either would be a guess. */
+static bool report_alike(Settling *s, Dim sym, int64_t literal)
+{
+    Dim like = looks_like(s, sym, literal);
+    if (!like)
+        return false;
+    const Call *c = call_with(s->prog, sym);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
+                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    "%s: whether %lld is a number or follows %s cannot be told from one capture",
+                    c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
+    s->failed = true;
+    return true;
+}
+
 static void settle_literal(void *user, Dim sym)
 {
     Settling *s = user;
     int64_t   first = 0, last;
-    if (!is_same_in_all(s, sym, &first, &last))
-        return;
-    warn_if_alike(s, sym, first);
-    p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
+    if (is_same_in_all(s, sym, &first, &last) && !report_alike(s, sym, first))
+        p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
 }
 
 static void report_open(void *user, Dim sym)
@@ -348,6 +380,8 @@ bool p2o_settle(Program *p, Bindings *b)
             Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
             before = p2o_bindings_count(b);
             p2o_each_soft(b, rounds[i], &s);
+            if (s.failed)
+                return false;
         } while (p2o_bindings_count(b) != before);
     }
     Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };

@@ -3,9 +3,9 @@
  * The capture wrote `zeros([1, 3, 20])` where the model said `zeros(1, batch, 20)`.  Each literal in a
  * size position (what a schema calls SymInt) becomes a soft symbol with that hint; inference binds
  * those that the types force.  Of what nothing binds, literals that are the same in every capture stay
- * numbers (with a warning where one equals the captured size of a dynamic axis); for those that differ the
- * one expression of the sizes at hand that gives each capture's value is taken.  It is type inference, not
- * guessing: what several expressions explain is refused. */
+ * numbers; for those that differ the one expression of the sizes at hand that gives each capture's value is
+ * taken.  It is type inference, not guessing: what several expressions explain is refused, and so is a
+ * literal that was a dynamic size at capture and might just be a number. */
 #ifndef P2O_DYN_RELAX_H
 #define P2O_DYN_RELAX_H
 

@@ -2,8 +2,8 @@
 
 usage: make_models.py FOLDER [NAME...]      needs PyTorch
 
-For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2 and NAME.b.pt2 (captures with fixed sizes, at
-two different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
+For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps NAME.c.pt2 (captures with
+fixed sizes, different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
 primes, and 0 where it is legal).
 """
 import os
@@ -148,8 +148,8 @@ def unet(mode):
 
 
 for _mode in ("replicate", "reflect"):
-    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 15, 18), (1, 16, 8), (2, 9, 17)],
-          [{0: "batch", 2: "height", 3: "width"}])(unet(_mode))
+    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 21, 10), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
+          [{0: "batch", 2: "height", 3: "width"}], fixed=(0, 1, 2))(unet(_mode))
 
 
 @model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (7, 5, 11), (1, 1, 1), (2, 5, 2)],
@@ -295,6 +295,46 @@ class Branches(nn.Module):
         return torch.cond(flag, lambda x: self.f(x), lambda x: torch.relu(self.g(x)), (x,))
 
 
+@model("loops", lambda t, b, n: (torch.randn(t, b, 4), torch.tensor(n)), [(5, 2, 3), (4, 3, 0), (1, 1, 1), (7, 5, 6)],
+       [{0: "t", 1: "b"}, {}])
+class Loops(nn.Module):
+    """A scan over time, a loop whose length the data decide, a branch in it, and a map over rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(4, 4)
+
+    def forward(self, x, n):
+        from torch._higher_order_ops import map as over_rows, scan, while_loop
+
+        def step(h, x):
+            h = torch.tanh(self.f(h) + x)
+            return h, h.sum(1)
+
+        def round(i, y):
+            y = torch.cond(y.sum() > 0, lambda y: y - y.shape[0], lambda y: 2 * y + 1, (y,))
+            return i + 1, y
+
+        last, each = scan(step, torch.zeros(x.shape[1], 4), x)
+        count, y = while_loop(lambda i, y: i < n, round, (torch.zeros((), dtype=torch.int64), last))
+        return count, y, each, over_rows(lambda r, w: r.softmax(0) @ w, y, self.f.weight)
+
+
+@model("autocast", lambda b: (torch.randn(b, 8),), [(2,), (3,), (1,), (7,)], [{0: "b"}])
+class Autocast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f, self.g, self.norm = nn.Linear(8, 8), nn.Linear(8, 4), nn.LayerNorm(8)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.norm(self.f(x)).relu()
+            with torch.autocast("cpu", enabled=False):
+                y = y.float() * x.sin()
+            y = self.g(y) + x[:, :4]
+        return y.float()
+
+
 @model("transformer", lambda b, s, t: (torch.randn(b, s, 16), torch.randn(b, t, 16)),
        [(2, 5, 3), (3, 4, 7), (1, 1, 1), (2, 9, 6)], [{0: "b", 1: "s"}, {0: "b", 1: "t"}])
 class Transformer(nn.Module):
@@ -321,7 +361,8 @@ def save(folder, name):
                 record["s%d.out.%d" % (k, j)] = t.numpy()
         np.savez_compressed(os.path.join(folder, name + ".npz"), **record)
         shapes = tuple({a: Dim.AUTO for a in x} for x in axes)
-        for suffix, at, dynamic in (("", 0, shapes), (".a", fixed[0], None), (".b", fixed[1], None)):
+        captures = [("", 0, shapes)] + [("." + c, at, None) for c, at in zip("abc", fixed)]
+        for suffix, at, dynamic in captures:
             try:
                 program = torch.export.export(m, runs[at], dynamic_shapes=dynamic, strict=False)
                 torch.export.save(program, os.path.join(folder, name + suffix + ".pt2"))

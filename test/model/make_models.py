@@ -382,8 +382,8 @@ def strip(path):
             if "/data/sample_inputs/" in name:
                 continue
             if name.endswith(".json"):
-                data = re.sub(rb'File \\\\"/[^"\\\\]*?/site-packages/', b'File \\\\"', data)
-                data = re.sub(rb'File \\\\"/[^"\\\\]*/([^/"\\\\]+)\\\\"', rb'File \\\\"\1\\\\"', data)
+                data = re.sub(rb'File \\"/[^"\\]*?/site-packages/', b'File \\\\"', data)
+                data = re.sub(rb'File \\"/[^"\\]*/([^/"\\]+)\\"', rb'File \\"\1\\"', data)
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
             z.writestr(info, data)

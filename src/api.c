@@ -419,13 +419,49 @@ static OnnxWriteOptions write_options(const p2o_conversion *c, const char *path)
                                .model_path = path };
 }
 
+static bool storage_is_intact(p2o_conversion *c, Map *seen, const Storage *s)
+{
+    const Storage **key = NEW(c->arena, const Storage *);
+    *key = s;
+    void   **slot = p2o_map_slot(seen, (Str){ (const char *)key, sizeof *key });
+    uint32_t crc;
+    if (*slot || !s->crc || !s->source)
+        return true;
+    *slot = c;
+    return p2o_zip_crc(s->source, s->offset, s->nbytes, &crc) && crc == s->crc;
+}
+
+static bool tensor_is_intact(p2o_conversion *c, Map *seen, const Tensor *t)
+{
+    bool ok = storage_is_intact(c, seen, t->storage);
+    for (size_t i = 0; ok && i < t->nparts; i++)
+        ok = tensor_is_intact(c, seen, t->parts[i]);
+    return ok;
+}
+
+/* Weights that are copied are checked against the archive's checksums; linked ones are not read. */
+static bool weights_are_intact(p2o_conversion *c)
+{
+    Map seen = { .arena = c->arena };
+    for (size_t i = 0; c->options.external != P2O_EXTERNAL_LINK && i < c->graph->inits.n; i++) {
+        const Value *v = c->graph->inits.at[i];
+        if (v->tensor && !tensor_is_intact(c, &seen, v->tensor)) {
+            p2o_diag(c->diags, DIAG_BAD_FILE, 0, "the weight '%s' is damaged: its checksum differs from the archive's",
+                     v->name ? v->name : "?");
+            return false;
+        }
+    }
+    return true;
+}
+
 static p2o_status step_write_file(p2o_conversion *c, const void *arg)
 {
     size_t errors = p2o_diags_errors(c->diags);
     if (!c->graph)
         return misuse(c, "nothing was converted");
     OnnxWriteOptions o = write_options(c, arg);
-    p2o_onnx_write(c->diags, c->graph, &o);
+    if (weights_are_intact(c))
+        p2o_onnx_write(c->diags, c->graph, &o);
     return result_of(c, errors);
 }
 
@@ -452,7 +488,8 @@ static p2o_status step_write(p2o_conversion *c, const void *arg)
     OnnxWriteOptions o = write_options(c, NULL);
     Sink            *s = p2o_sink_callback(c->diags, write_through, &user);
     o.external = EXTERNAL_NEVER;
-    p2o_onnx_write_sink(c->diags, c->graph, &o, s);
+    if (weights_are_intact(c))
+        p2o_onnx_write_sink(c->diags, c->graph, &o, s);
     return result_of(c, errors);
 }
 

@@ -433,3 +433,19 @@ bool p2o_zip_read(Diags *d, const Zip *z, const ZipEntry *e, Str *out)
     *out = (Str){ (const char *)p, (size_t)e->usize };
     return true;
 }
+
+bool p2o_zip_crc(Source *s, uint64_t offset, uint64_t n, uint32_t *crc)
+{
+    uint8_t piece[64 * 1024];
+    uLong   sum = crc32(0, NULL, 0);
+    while (n) {
+        size_t k = n < sizeof piece ? (size_t)n : sizeof piece;
+        if (!p2o_source_read(s, offset, piece, k))
+            return false;
+        sum = crc32(sum, piece, (uInt)k);
+        offset += k;
+        n -= k;
+    }
+    *crc = (uint32_t)sum;
+    return true;
+}

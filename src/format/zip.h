@@ -33,4 +33,7 @@ const ZipEntry *p2o_zip_find(const Zip *z, Str name);           /* NULL: none */
  * false after a diagnostic. */
 bool p2o_zip_read(Diags *d, const Zip *z, const ZipEntry *e, Str *out);
 
+/* CRC-32 of bytes [offset, offset + n) of a source, read in pieces; false when unreadable. */
+bool p2o_zip_crc(Source *s, uint64_t offset, uint64_t n, uint32_t *crc);
+
 #endif

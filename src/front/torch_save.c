@@ -62,8 +62,8 @@ Storage *p2o_torch_save_storage(Diags *d, const Zip *z, const ZipEntry *e, bool 
     Arena   *a = p2o_diags_arena(d);
     Storage *s = NEW(a, Storage);
     *s = (Storage){ .source = z->source, .offset = e->offset, .nbytes = e->usize,
-                    .big_endian = big_endian };
-    if (e->deflated) {
+                    .big_endian = big_endian, .crc = e->deflated ? 0 : e->crc };
+    if (e->deflated) {                          /* inflating checks it */
         Str bytes;
         if (!p2o_zip_read(d, z, e, &bytes))
             return NULL;

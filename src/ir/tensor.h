@@ -12,6 +12,7 @@ typedef struct Storage {
     Source  *source;                    /* NULL: all zeros (exported from fake tensors) */
     uint64_t offset, nbytes;            /* in the source */
     bool     big_endian;
+    uint32_t crc;                       /* CRC-32 of the bytes; 0: not recorded */
 } Storage;
 
 typedef struct Tensor {

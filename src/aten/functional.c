@@ -350,6 +350,13 @@ static Sharing conversion_shares(const Call *c, const Var *from, const Var *to)
     return is_given(c, "memory_format") ? SHARES_MAYBE : SHARES_ALL;
 }
 
+static Sharing contiguous_shares(const Call *c, const Var *from)
+{
+    if (!p2o_str_starts(str_of(str_arg(c, "memory_format")), "contiguous") || from->dense == CANNOT_TELL)
+        return SHARES_MAYBE;
+    return from->dense == YES ? SHARES_ALL : SHARES_NOTHING;
+}
+
 /* By the schema's marks; but some operators copy where they must, and some without marks give back
  * their argument. */
 static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
@@ -363,15 +370,13 @@ static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
     if (!c->schema->nrets || !c->schema->args[0].alias || !c->schema->rets[0].alias)
         return SHARES_NOTHING;
     if (key_is(c, "contiguous"))
-        return !same(str_arg(c, "memory_format"), "contiguous") && !same(str_arg(c, "memory_format"), "contiguous_format")
-                   ? SHARES_MAYBE
-                   : from->dense == YES ? SHARES_ALL : from->dense == NO ? SHARES_NOTHING : SHARES_MAYBE;
+        return contiguous_shares(c, from);
     if (IS_ONE_OF(c, "reshape", "reshape_as", "flatten.using_ints", "ravel"))
         return reshape_shares(from, to);
     if (IS_ONE_OF(c, "real", "conj", "_conj"))
         return is_complex(from->recorded.dtype) ? SHARES_VIEW : SHARES_ALL;
-    return IS_ONE_OF(c, "detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg", "positive") ? SHARES_ALL
-                                                                                                   : SHARES_VIEW;
+    bool same_tensor = IS_ONE_OF(c, "detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg", "positive");
+    return same_tensor ? SHARES_ALL : SHARES_VIEW;
 }
 
 static const char *link_reason(Functional *f, const Call *c)
@@ -409,7 +414,8 @@ static const char *functional_name(Arena *a, const char *target)
     if (same(target, "aten::transpose_"))
         return "aten::transpose.int";
     if (p2o_str_starts(name, "aten::__i") && p2o_str_ends(name, "__"))
-        return p2o_printf(a, "aten::__%.*s%s%.*s", (int)name.n - 9, name.p + 9, overload.n ? "." : "", STR_ARG(overload));
+        return p2o_printf(a, "aten::__%.*s%s%.*s", (int)name.n - 9, name.p + 9, overload.n ? "." : "",
+                          STR_ARG(overload));
     if (!p2o_str_ends(name, "_") || p2o_str_ends(name, "__"))
         return NULL;
     return p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p, overload.n ? "." : "", STR_ARG(overload));

@@ -473,8 +473,10 @@ static void shape_interleave(Infer *in, const Call *c)
 {
     int  dim;
     Type x = interleaved_type(in, c, &dim);
-    if (!in->failed)
-        set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, p2o_dim_mul(in->dims, x.shape.at[dim], dim_arg(c, "repeats"))));
+    if (in->failed)
+        return;
+    Dim total = p2o_dim_mul(in->dims, x.shape.at[dim], dim_arg(c, "repeats"));
+    set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, total));
 }
 
 /* [.. n ..] -> [.. n, 1 ..] -> [.. n, r ..] -> [.. n * r ..] */
@@ -505,7 +507,8 @@ static void shape_interleave_by(Infer *in, const Call *c)
         return;
     if (r.rank > 1)
         rule_fail(in, "repeats: rank %d", r.rank);
-    else if (r.rank == 0 || dim_is(r.at[0], 1) || must_equal(in, c, r.at[0], x.shape.at[dim], "number of repeats"))
+    else if (r.rank == 0 || dim_is(r.at[0], 1) ||
+             must_equal(in, c, r.at[0], x.shape.at[dim], "number of repeats"))
         set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, interleaved_size(in, c, dim)));
 }
 
@@ -573,7 +576,8 @@ static Value *roll_axis(Lower *lo, Value *x, int dim, Dim shift)
     Dim at = roll_start(lo->dims, shift, size_at(x, dim)), zero = p2o_dim_int(lo->dims, 0);
     if (dim_is(at, 0))
         return x;
-    return concat(lo, dim, (Value *[]){ slice_axis(lo, x, dim, at, NULL, 1), slice_axis(lo, x, dim, zero, at, 1) }, 2);
+    Value *back = slice_axis(lo, x, dim, at, NULL, 1), *front = slice_axis(lo, x, dim, zero, at, 1);
+    return concat(lo, dim, (Value *[]){ back, front }, 2);
 }
 
 static Value *lower_roll(Lower *lo, const Call *c)
@@ -637,8 +641,16 @@ static void flip_dim(Infer *in, const Call *c, int dim)
 
 static void shape_fliplr(Infer *in, const Call *c) { flip_dim(in, c, 1); }
 static void shape_flipud(Infer *in, const Call *c) { flip_dim(in, c, 0); }
-static Value *lower_fliplr(Lower *lo, const Call *c) { return flipped(lo, tensor_arg(lo, c, "self"), (int64_t[]){ 1 }, 1); }
-static Value *lower_flipud(Lower *lo, const Call *c) { return flipped(lo, tensor_arg(lo, c, "self"), (int64_t[]){ 0 }, 1); }
+
+static Value *lower_fliplr(Lower *lo, const Call *c)
+{
+    return flipped(lo, tensor_arg(lo, c, "self"), (int64_t[]){ 1 }, 1);
+}
+
+static Value *lower_flipud(Lower *lo, const Call *c)
+{
+    return flipped(lo, tensor_arg(lo, c, "self"), (int64_t[]){ 0 }, 1);
+}
 
 /* Quarter turns from dims[0] to dims[1], modulo 4. */
 static int quarter_turns(const Call *c) { return (int)((int_arg(c, "k") % 4 + 4) % 4); }
@@ -686,8 +698,9 @@ static void shape_meshgrid(Infer *in, const Call *c)
 {
     int  n = list_len(c, "tensors");
     Dim *at = NEW_N(in->arena, Dim, (size_t)n + 1);
-    if (has_param(c, "indexing") && !same(str_arg(c, "indexing"), "xy") && !same(str_arg(c, "indexing"), "ij")) {
-        rule_fail(in, "indexing '%s'", str_arg(c, "indexing"));
+    const char *order = has_param(c, "indexing") ? str_arg(c, "indexing") : "ij";
+    if (!same(order, "xy") && !same(order, "ij")) {
+        rule_fail(in, "indexing '%s'", order);
         return;
     }
     for (int i = 0; i < n; i++) {

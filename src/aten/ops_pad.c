@@ -77,7 +77,8 @@ static Value *pad_by_index(Lower *lo, const Call *c, const char *name, Value *x,
 {
     Shape to = out_shape(c, 0);
     for (int i = 0; i < to.rank; i++) {
-        Dim before = pad_at(lo->dims, c, name, to.rank, i, false), after = pad_at(lo->dims, c, name, to.rank, i, true);
+        Dim before = pad_at(lo->dims, c, name, to.rank, i, false);
+        Dim after = pad_at(lo->dims, c, name, to.rank, i, true);
         if (!dim_is(before, 0) || !dim_is(after, 0))
             x = emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", i)), x,
                           pad_index(lo, size_at(x, i), before, after, mode));
@@ -92,7 +93,8 @@ static Value *pad_node(Lower *lo, const Call *c, const char *name, Value *x, Pad
     int64_t axes[MAX_RANK];
     Dim     pads[2 * MAX_RANK];
     for (int i = 0; i < n; i++) {
-        bool idle = dim_is(pad_at(lo->dims, c, name, n, i, false), 0) && dim_is(pad_at(lo->dims, c, name, n, i, true), 0);
+        bool idle = dim_is(pad_at(lo->dims, c, name, n, i, false), 0) &&
+                    dim_is(pad_at(lo->dims, c, name, n, i, true), 0);
         if (!idle || lo->opset < 18)
             axes[count++] = i;
     }
@@ -178,9 +180,20 @@ static Value *lower_constant_pad(Lower *lo, const Call *c)
     return pad_value(lo, c, "pad", PAD_CONSTANT, fill_of(lo, c));
 }
 
-static Value *lower_reflection_pad(Lower *lo, const Call *c) { return pad_value(lo, c, "padding", PAD_REFLECT, NULL); }
-static Value *lower_replication_pad(Lower *lo, const Call *c) { return pad_value(lo, c, "padding", PAD_REPLICATE, NULL); }
-static Value *lower_circular_pad(Lower *lo, const Call *c) { return pad_value(lo, c, "pad", PAD_CIRCULAR, NULL); }
+static Value *lower_reflection_pad(Lower *lo, const Call *c)
+{
+    return pad_value(lo, c, "padding", PAD_REFLECT, NULL);
+}
+
+static Value *lower_replication_pad(Lower *lo, const Call *c)
+{
+    return pad_value(lo, c, "padding", PAD_REPLICATE, NULL);
+}
+
+static Value *lower_circular_pad(Lower *lo, const Call *c)
+{
+    return pad_value(lo, c, "pad", PAD_CIRCULAR, NULL);
+}
 
 /* Sequences of different lengths, each padded to the longest, side by side. */
 static void shape_pad_sequence(Infer *in, const Call *c)
@@ -317,7 +330,8 @@ static void shape_col2im(Infer *in, const Call *c)
     }
     if (!window_of(in, c, 0, &w[0]) || !window_of(in, c, 1, &w[1]))
         return;
-    Dim h = dim_item(c, "output_size", 0), v = dim_item(c, "output_size", 1), area = int_dim(in, w[0].size * w[1].size);
+    Dim h = dim_item(c, "output_size", 0), v = dim_item(c, "output_size", 1);
+    Dim area = int_dim(in, w[0].size * w[1].size);
     Dim depth = p2o_dim_exact_div(in->dims, dim_at(x.shape, -2), area);
     if (!depth)
         depth = p2o_dim_floordiv(in->dims, dim_at(x.shape, -2), area);
@@ -429,7 +443,8 @@ static void shape_pixel_unshuffle(Infer *in, const Call *c)
     if (!must_equal(in, c, dim_at(x.shape, -2), p2o_dim_mul(in->dims, h, by), "rows") ||
         !must_equal(in, c, dim_at(x.shape, -1), p2o_dim_mul(in->dims, w, by), "columns"))
         return;
-    Shape s = with_dim(in, x.shape, x.shape.rank - 3, p2o_dim_mul(in->dims, dim_at(x.shape, -3), int_dim(in, r * r)));
+    Dim   depth = p2o_dim_mul(in->dims, dim_at(x.shape, -3), int_dim(in, r * r));
+    Shape s = with_dim(in, x.shape, x.shape.rank - 3, depth);
     set_out(in, c, 0, x.dtype, with_last(in, with_dim(in, s, s.rank - 2, h), w));
 }
 

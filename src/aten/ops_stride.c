@@ -157,8 +157,9 @@ static void shape_diag(Infer *in, const Call *c)
 
 static Value *lower_diag(Lower *lo, const Call *c)
 {
-    Value *x = tensor_arg(lo, c, "self");
-    return rank(x) == 2 ? last_diagonal(lo, x, int_arg(c, "diagonal")) : embedded(lo, x, int_arg(c, "diagonal"));
+    Value  *x = tensor_arg(lo, c, "self");
+    int64_t offset = int_arg(c, "diagonal");
+    return rank(x) == 2 ? last_diagonal(lo, x, offset) : embedded(lo, x, offset);
 }
 
 static void shape_diagflat(Infer *in, const Call *c)
@@ -194,7 +195,8 @@ static Value *lower_diagonal_scatter(Lower *lo, const Call *c)
     int    i, j;
     p2o_wrap_dim(int_arg(c, "dim1"), rank(x), false, &i);
     p2o_wrap_dim(int_arg(c, "dim2"), rank(x), false, &j);
-    Value *y = on_diagonal(lo, src, size_at(x, i), size_at(x, j), int_arg(c, "offset"), matrices_last(lo, x, i, j));
+    Value *y = on_diagonal(lo, src, size_at(x, i), size_at(x, j), int_arg(c, "offset"),
+                           matrices_last(lo, x, i, j));
     return matrices_back(lo, y, i, j);
 }
 
@@ -387,7 +389,7 @@ static Value *lower_as_strided_scatter(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *src = tensor_as(lo, c, "src", out_dtype(c, 0));
     Value *index = flat(lo, storage_index(lo, c, src->shape));
-    Value *y = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", 0)), flat(lo, x), index, flat(lo, src));
+    Value *y = scatter_with(lo, ONNX_ScatterElements, 0, flat(lo, x), index, flat(lo, src), "none");
     return reshape(lo, y, x->shape);
 }
 
@@ -422,7 +424,8 @@ static void shape_slice_scatter(Infer *in, const Call *c)
     Dim     from, to;
     if (!written_slice(in, c, x.shape, &dim, &from, &to, &step) || !must_rank(in, c, "src", x.shape.rank))
         return;
-    Shape s = with_dim(in, x.shape, dim, p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step)));
+    Dim   len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
+    Shape s = with_dim(in, x.shape, dim, len);
     for (int i = 0; i < s.rank; i++)
         if (!must_equal(in, c, s.at[i], src.shape.at[i], "sizes of the slice"))
             return;
@@ -441,8 +444,8 @@ static Value *lower_slice_scatter(Lower *lo, const Call *c)
     if (step == 1)
         return replaced(lo, x, dim, from, to, src);
     Value *index = emit(lo, ONNX_Range, dim_scalar(lo, from), dim_scalar(lo, to), p2o_build_int(lo->b, step));
-    Value *y = emit(lo, ONNX_ScatterND, move_dim(lo, x, dim, 0), unsqueeze(lo, index, 1), move_dim(lo, src, dim, 0));
-    return move_dim(lo, y, 0, dim);
+    Value *rows = move_dim(lo, x, dim, 0), *at = unsqueeze(lo, index, 1);
+    return move_dim(lo, emit(lo, ONNX_ScatterND, rows, at, move_dim(lo, src, dim, 0)), 0, dim);
 }
 
 static void shape_select_scatter(Infer *in, const Call *c)
@@ -472,7 +475,8 @@ static Value *lower_select_scatter(Lower *lo, const Call *c)
         at = p2o_dim_add(lo->dims, at, size_at(x, dim));
     else if (high >= 0 && low < 0)
         at = p2o_dim_mod(lo->dims, at, size_at(x, dim));
-    return replaced(lo, x, dim, at, p2o_dim_add(lo->dims, at, p2o_dim_int(lo->dims, 1)), unsqueeze(lo, src, dim));
+    Dim next = p2o_dim_add(lo->dims, at, p2o_dim_int(lo->dims, 1));
+    return replaced(lo, x, dim, at, next, unsqueeze(lo, src, dim));
 }
 
 #define STRIDES "SymInt[] size, SymInt[] stride, SymInt? storage_offset=None"

@@ -138,17 +138,13 @@ static bool is_scale_exact(Lower *lo, const ResizeAxis *a)
            (int64_t)((float)in * (float)a->scale) == out;
 }
 
-/* PyTorch takes element floor(i * f32(1 / scale)), ONNX Runtime floor(i / f32(scale)), of i + 0.5 in
- * the exact mode: both in f32. */
-static bool same_elements(ResizeMode mode, float inverse, float scale, int64_t in, int64_t out)
+/* PyTorch takes element floor(i * f32(1 / scale)), ONNX Runtime floor(i / f32(scale)), both in f32. */
+static bool same_elements(float inverse, float scale, int64_t in, int64_t out)
 {
-    float half = mode == RESIZE_NEAREST ? 0 : 0.5F;
     if (out > 1 << 20)
         return false;
     for (int64_t i = 0; i < out; i++) {
-        float   at = (float)i + half, there = at / scale - half;
-        int64_t one = (int64_t)floorf(at * inverse);
-        int64_t other = (int64_t)(mode == RESIZE_NEAREST ? floorf(there) : roundf(there));
+        int64_t one = (int64_t)floorf((float)i * inverse), other = (int64_t)floorf((float)i / scale);
         if ((one < in ? one : in - 1) != (other < in ? other : in - 1))
             return false;
     }
@@ -165,24 +161,28 @@ static bool is_half(Lower *lo, Dim in, Dim out)
            p2o_dim_eq(t, in, p2o_dim_floordiv(t, up, two)) == YES;
 }
 
-/* Where sizes are symbols: i * q / p, with p / q the scale, is either far from a whole number or one,
- * and then found when a factor is not rounded to the wrong side. */
+/* Where not tried out: i * q / p, with p / q the scale, is either far from a whole number or one, and
+ * then found when a factor is not rounded to the wrong side. */
 static bool is_nearest_exact(Lower *lo, ResizeMode mode, const ResizeAxis *a)
 {
     int64_t in, out, p = 1, q = 1;
     bool    known = p2o_dim_is_int(a->in, &in) && p2o_dim_is_int(a->out, &out);
-    if (a->scale > 0) {
-        float inverse = (float)(1 / a->scale);
-        if (known)
-            return same_elements(mode, inverse, (float)a->scale, in, out);
+    float   scale = a->scale > 0 ? (float)a->scale : 1, inverse = a->scale > 0 ? (float)(1 / a->scale) : 1;
+    if (a->scale > 0 && known && mode == RESIZE_NEAREST)
+        return same_elements(inverse, scale, in, out);
+    if (a->scale > 0)
         return is_plain_scale(a->scale, &p) && (double)inverse * a->scale >= 1;
-    }
-    if (known)
-        return same_elements(mode, (float)in / (float)out, (float)out / (float)in, in, out);
-    if (!p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->out, a->in), &p) &&
-        !p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->in, a->out), &q))
+    if (known && mode == RESIZE_NEAREST)
+        return same_elements((float)in / (float)out, (float)out / (float)in, in, out);
+    if (known) {
+        p = out;
+        q = in;
+    } else if (!p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->out, a->in), &p) &&
+               !p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->in, a->out), &q)) {
         return mode == RESIZE_NEAREST && is_half(lo, a->in, a->out);
-    float inverse = (float)q / (float)p, scale = (float)p / (float)q;
+    }
+    inverse = (float)q / (float)p;
+    scale = (float)p / (float)q;
     return (double)inverse * (double)p >= (double)q && (double)scale * (double)q <= (double)p;
 }
 
@@ -279,10 +279,12 @@ static Value *resize_places(Lower *lo, const ResizeCall *r, const ResizeAxis *a,
     Value *i = cast(lo, range_of(lo, a->out, 1), t), *step = resize_step(lo, r, a, t);
     if (r->mode == RESIZE_NEAREST || r->align_corners)
         return emit(lo, ONNX_Mul, i, step);
-    Value *at = emit(lo, ONNX_Mul, shifted_number(lo, i, 0.5), step);
-    if (r->mode == RESIZE_NEAREST_EXACT)
-        return at;
-    at = shifted_number(lo, at, -0.5);
+    i = shifted_number(lo, i, 0.5);
+    if (r->mode == RESIZE_NEAREST_EXACT) {  /* fused there: rounded once, and again when 0.5 is added */
+        Value *at = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), cast(lo, step, DT_F64));
+        return shifted_number(lo, cast(lo, shifted_number(lo, at, -0.5), t), 0.5);
+    }
+    Value *at = shifted_number(lo, emit(lo, ONNX_Mul, i, step), -0.5);
     return r->mode == RESIZE_CUBIC ? at : emit(lo, ONNX_Max, at, num(lo, t, 0));
 }
 

@@ -40,7 +40,7 @@ run() {
 for t in "$build"/test/test_*; do
     run "$(basename "$t")" "$t" "$scratch"
 done
-run text "$build/test/text_test" "$top"/test/text/*.txt
+run text "$build/test/text_test" "$top"/test/text/*.txt "$top/test/text/uncovered.lst"
 for t in "$build"/test/fuzz_*; do
     run "$(basename "$t")" "$t" "$top"/examples/*.pt2 "$top"/examples/*.npz
 done

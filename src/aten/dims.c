@@ -368,14 +368,18 @@ Value *expand(Lower *lo, Value *x, Shape to)
         return x;
     Dim *target = p2o_shape_copy(lo->arena, to, 0);
     int  lead = to.rank - rank(x);
-    bool grows = lead > 0;
+    bool grows = lead > 0, keeps = false;
     for (int i = 0; i < rank(x); i++) {
-        if (x->shape.at[i] == to.at[lead + i])
-            target[lead + i] = p2o_dim_int(lo->dims, 1);
-        else
+        if (x->shape.at[i] != to.at[lead + i]) {
             grows = true;
+        } else if (!dim_is(to.at[lead + i], 1)) {
+            target[lead + i] = p2o_dim_int(lo->dims, 1);
+            keeps = true;
+        }
     }
-    return grows ? emit(lo, ONNX_Expand, x, vector(lo, target, to.rank)) : x;
+    if (!grows)
+        return x;
+    return emit(lo, ONNX_Expand, x, keeps ? vector(lo, target, to.rank) : shape_value(lo, to));
 }
 
 Value *filled(Lower *lo, Shape s, const Tensor *scalar)

@@ -36,6 +36,7 @@ typedef struct Functional {
     const Call *at;             /* of it; NULL: its outputs */
     Alias      *alias;          /* by Var id, for the Vars there were at the start */
     uint32_t    nalias;
+    DType       autocast;       /* of the region that the call stands in; DT_NONE: outside of any */
     Map        *missing;
     VEC(Call *) calls;          /* of the new body */
 } Functional;
@@ -483,9 +484,14 @@ static const AtenOp *find_twin(Functional *f, const Call *given, int *nwritten)
     return find_overload(f, stem, overload, given, *nwritten);
 }
 
+/* Wrappers of operators of one's own are named after what they call. */
 static void note_missing(Functional *f, const Call *c)
 {
-    void **slot = p2o_map_slot(f->missing, str_of(c->target));
+    const char *name = c->target;
+    for (int i = 0; i < c->nargs && name == c->target; i++)
+        if (c->args[i].kind == ARG_OPERATOR)
+            name = p2o_printf(f->arena, "%s of %s", c->target, c->args[i].s);
+    void **slot = p2o_map_slot(f->missing, str_of(name));
     if (!*slot) {
         MissingOp *m = NEW(f->arena, MissingOp);
         m->first = c->loc;
@@ -565,42 +571,66 @@ static bool use_storage(Functional *f, Call *given, Call *c)
 static void rewrite_call(Functional *f, Call *given);
 static void rewrite_body(Functional *f, Body *b);
 
-/* Operators that only run their body, under settings that do not change its values. */
-static bool is_wrapper(const char *target)
+static bool is_named(const char *target, size_t n, const char *const *names)
 {
-    static const char *const names[] = {
-        "higher_order::wrap_with_set_grad_enabled", "higher_order::tag_activation_checkpoint",
-        "higher_order::wrap", "higher_order::strict_mode",
-    };
-    for (size_t i = 0; i < COUNT_OF(names); i++)
+    for (size_t i = 0; i < n; i++)
         if (same(target, names[i]))
             return true;
     return false;
 }
 
-/* The body's calls in place of the wrapper: its inputs are the operands under other names. */
-static void inline_body(Functional *f, const Call *c, int at)
+/* Operators that only run their body, under settings that do not change its values or, with autocast,
+ * change the types that the file records. */
+static bool is_wrapper(const char *target)
 {
-    const Body *b = c->args[at].body;
-    const Arg  *operands = c->args + at + 1;
-    size_t      n = (size_t)(c->nargs - at - 1);
-    if (n == 1 && operands[0].kind == ARG_LIST) {
-        n = operands[0].n;
-        operands = operands[0].items;
+    static const char *const names[] = {
+        "higher_order::wrap_with_set_grad_enabled", "higher_order::wrap_with_autocast",
+        "higher_order::tag_activation_checkpoint", "higher_order::wrap_activation_checkpoint",
+        "higher_order::wrap", "higher_order::strict_mode", "higher_order::hints_wrapper",
+        "higher_order::invoke_subgraph",
+    };
+    return is_named(target, COUNT_OF(names), names);
+}
+
+typedef VEC(Arg) ArgVec;
+
+/* What a wrapper passes to its body, one by one or as a list: the rest is named, a name, or hints. */
+static ArgVec wrapper_operands(Functional *f, const Call *c, int from)
+{
+    ArgVec v = { 0 };
+    for (int i = from; i < c->nargs; i++) {
+        const Arg *x = &c->args[i];
+        bool       named = c->arg_names && c->arg_names[i] && c->arg_names[i][0];
+        if (named || x->kind == ARG_STR || x->kind == ARG_BODY || (x->kind == ARG_NONE && i == from))
+            continue;
+        if (x->kind != ARG_LIST) {
+            VEC_PUSH(f->arena, &v, *x);
+            continue;
+        }
+        for (uint32_t k = 0; k < x->n; k++)
+            VEC_PUSH(f->arena, &v, x->items[k]);
+        break;
     }
-    bool ok = n == b->inputs.n && (size_t)c->nouts == b->outputs.n;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = operands[i].kind == ARG_VAR;
+    return v;
+}
+
+/* The body's calls in place of the wrapper: its inputs are the operands under other names. */
+static void inline_body(Functional *f, const Call *c, const Body *b, int from)
+{
+    ArgVec operands = wrapper_operands(f, c, from);
+    bool   ok = operands.n == b->inputs.n && (size_t)c->nouts == b->outputs.n;
     for (size_t i = 0; ok && i < b->outputs.n; i++)
         ok = b->outputs.at[i].kind == ARG_VAR || !c->outs[i];
     if (!ok) {
-        refuse_at(f, "a body with other operands than values");
+        refuse_at(f, "a body with other operands or results than values");
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        Var *now = current(f, operands[i].var);
-        set_alias(f, b->inputs.at[i], operands[i].var, NULL, 0);
-        alias_of(f, b->inputs.at[i])->now = now ? now : operands[i].var;
+    for (size_t i = 0; i < operands.n; i++) {
+        if (operands.at[i].kind != ARG_VAR)     /* baked into the body */
+            continue;
+        Var *v = operands.at[i].var, *now = current(f, v);
+        set_alias(f, b->inputs.at[i], v, NULL, 0);
+        alias_of(f, b->inputs.at[i])->now = now ? now : v;
     }
     for (size_t i = 0; i < b->calls.n; i++)
         rewrite_call(f, b->calls.at[i]);
@@ -611,6 +641,15 @@ static void inline_body(Functional *f, const Call *c, int at)
         set_alias(f, c->outs[i], b->outputs.at[i].var, NULL, 0);
         alias_of(f, c->outs[i])->now = now ? now : b->outputs.at[i].var;
     }
+}
+
+static void link_results(Functional *f, const Call *c, const Arg *x)
+{
+    for (int k = 0; k < c->nouts && x->kind == ARG_VAR; k++)
+        if (c->outs[k])
+            may_share(f, x->var, c->outs[k], link_reason(f, c));
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        link_results(f, c, &x->items[i]);
 }
 
 /* A body that runs under a condition or often: it may not write to what it is given, and its results may
@@ -628,9 +667,81 @@ static void rewrite_inner(Functional *f, const Call *c, Body *b)
             shares |= a && a->base == b->inputs.at[k];
         }
     for (int i = 0; shares && i < c->nargs; i++)
-        for (int k = 0; k < c->nouts && c->args[i].kind == ARG_VAR; k++)
-            if (c->outs[k])
-                may_share(f, c->args[i].var, c->outs[k], link_reason(f, c));
+        link_results(f, c, &c->args[i]);
+}
+
+/* wrap_with_autocast(device, dtype, enabled, cache, body, operands ...) */
+static DType autocast_of(const Call *c)
+{
+    bool enabled = c->nargs > 3 && c->args[2].kind == ARG_BOOL && c->args[2].b;
+    if (!enabled)
+        return DT_NONE;
+    if (c->args[1].kind == ARG_DTYPE)
+        return c->args[1].dtype;
+    return c->args[0].kind == ARG_STR && same(c->args[0].s, "cuda") ? DT_F16 : DT_BF16;
+}
+
+static void inline_wrapper(Functional *f, const Call *c, int at)
+{
+    DType around = f->autocast;
+    if (same(c->target, "higher_order::wrap_with_autocast"))
+        f->autocast = autocast_of(c);
+    inline_body(f, c, c->args[at].body, at + 1);
+    f->autocast = around;
+}
+
+/* What autocast computes in its type, whatever it is given. */
+static bool is_lowered(const Call *c)
+{
+    return IS_ONE_OF(c, "linear", "matmul", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addr", "addbmm",
+                     "baddbmm", "linalg_vecdot", "linalg_multi_dot", "chain_matmul", "einsum", "conv1d", "conv2d",
+                     "conv3d", "conv1d.padding", "conv2d.padding", "conv3d.padding", "convolution",
+                     "_convolution", "conv_tbc", "conv_transpose1d", "conv_transpose2d.input",
+                     "conv_transpose3d.input", "prelu", "scaled_dot_product_attention");
+}
+
+static void cast_float(Functional *f, Arg *x, DType t)
+{
+    Type now = x->kind == ARG_VAR ? x->var->recorded : (Type){ 0 };
+    if (now.kind != TY_TENSOR || !is_float(now.dtype) || now.dtype == DT_F64 || now.dtype == t)
+        return;
+    Var *v = add_call(f, "aten::to.dtype", 2, (Arg[]){ *x, { .kind = ARG_DTYPE, .dtype = t } });
+    if (!v)
+        return;
+    v->recorded = now;
+    v->recorded.dtype = t;
+    x->var = v;
+}
+
+/* The file does not hold autocast's casts, only the types that they lead to: down for the operators listed
+ * above, and up where the result is wider than an argument. */
+static void apply_autocast(Functional *f, Call *c)
+{
+    Type r = c->nouts && c->outs[0] ? c->outs[0]->recorded : (Type){ 0 };
+    bool lowered = is_lowered(c) && r.dtype == f->autocast;
+    if (r.kind != TY_TENSOR || !(lowered || r.dtype == DT_F32) || (c->nargs && c->schema->args[0].alias))
+        return;
+    for (int i = 0; i < c->nargs; i++) {
+        Arg *x = &c->args[i];
+        if (x->kind != ARG_LIST)
+            cast_float(f, x, r.dtype);
+        for (uint32_t k = 0; x->kind == ARG_LIST && k < x->n; k++)
+            cast_float(f, &x->items[k], r.dtype);
+    }
+}
+
+/* with_effects(token, operator, args ...) -> (token, results ...): calls stand in their order anyway. */
+static Call *without_token(Functional *f, const Call *given)
+{
+    Call *c = NEW(f->arena, Call);
+    *c = *given;
+    c->target = given->args[1].s;
+    c->args += 2;
+    c->nargs -= 2;
+    c->arg_names = given->arg_names ? given->arg_names + 2 : NULL;
+    c->outs += given->nouts > 0;
+    c->nouts -= given->nouts > 0;
+    return c;
 }
 
 /* The call with values that are up to date, bound to a row.  NULL after a diagnostic. */
@@ -657,6 +768,13 @@ static Call *bound_call(Functional *f, const Call *given, const AtenOp *op, int 
     return p2o_schema_bind(f->prog, c, c->schema) ? c : NULL;
 }
 
+/* cond(True, body, body, operands) */
+static bool is_settled_cond(const Call *c)
+{
+    return same(c->target, "higher_order::cond") && c->nargs == 4 && c->args[0].kind == ARG_BOOL &&
+           c->args[1].kind == ARG_BODY && c->args[2].kind == ARG_BODY;
+}
+
 static bool is_view_row(const Schema *s) { return s->nargs && s->nrets == 1 && s->args[0].alias && s->rets[0].alias; }
 
 static void rewrite_call(Functional *f, Call *given)
@@ -666,11 +784,19 @@ static void rewrite_call(Functional *f, Call *given)
     const AtenOp *op = p2o_ops_find(f->ops, str_of(given->target));
 
     f->at = given;
+    if (same(given->target, "higher_order::with_effects") && given->nargs > 1 && given->args[1].kind == ARG_OPERATOR) {
+        rewrite_call(f, without_token(f, given));
+        return;
+    }
+    if (is_settled_cond(given)) {
+        inline_body(f, given, given->args[given->args[0].b ? 1 : 2].body, 3);
+        return;
+    }
     for (int i = 0; i < given->nargs; i++) {
         if (given->args[i].kind != ARG_BODY)
             continue;
         if (is_wrapper(given->target)) {
-            inline_body(f, given, i);
+            inline_wrapper(f, given, i);
             return;
         }
         rewrite_inner(f, given, given->args[i].body);
@@ -691,6 +817,8 @@ static void rewrite_call(Functional *f, Call *given)
         rewrite_write(f, given, c, nwritten);
         return;
     }
+    if (f->autocast)
+        apply_autocast(f, c);
     if (IS_ONE_OF(c, "as_strided", "as_strided_copy", "as_strided_scatter") && !use_storage(f, given, c))
         return;
     for (int i = 0; i < c->nouts; i++)
@@ -758,8 +886,11 @@ static void report_missing(const Functional *f)
 {
     for (size_t i = 0; i < f->missing->n; i++) {
         const MissingOp *m = f->missing->at[i].value;
-        p2o_diag(f->prog->diags, DIAG_NO_OPERATOR, m->first, "%.*s is not supported (%zu use%s)",
-                 STR_ARG(f->missing->at[i].key), m->count, m->count == 1 ? "" : "s");
+        Str              name = f->missing->at[i].key;
+        const char      *advice = p2o_str_starts(name, "torch._functorch.predispatch::")
+                                      ? "vmap is left open in this file; save ep.run_decompositions() instead" : NULL;
+        p2o_diag_advise(f->prog->diags, DIAG_NO_OPERATOR, m->first, advice, "%.*s is not supported (%zu use%s)",
+                        STR_ARG(name), m->count, m->count == 1 ? "" : "s");
     }
 }
 

@@ -154,6 +154,40 @@ static bool equal_as_captured(Infer *in, Dim a, Dim b)
                       p2o_dim_assume(in->dims, p2o_resolve(in->bind, b), INT64_MAX)) == YES;
 }
 
+typedef struct Pinning {
+    Infer *in;
+    bool   ok;                  /* only symbols of the capture, with known sizes */
+    bool   binds;
+} Pinning;
+
+static void pin_symbol(void *user, Dim sym)
+{
+    Pinning *p = user;
+    int64_t  hint;
+    if (p2o_role(p->in->bind, sym) != ROLE_FILE || !p2o_hint_at(p->in->bind, sym, 0, &hint))
+        p->ok = false;
+    else if (p->binds)
+        p2o_bind(p->in->bind, sym, int_dim(p->in, hint));
+}
+
+/* A capture may call sizes dynamic that its own guards fix: they are numbers then.  Sizes that the user or
+ * several captures made dynamic are not touched. */
+static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
+{
+    Dim     diff = p2o_dim_sub(in->dims, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b));
+    Pinning p = { .in = in, .ok = diff != NULL && p2o_ncapture(in->bind) == 1 };
+    if (p.ok)
+        p2o_dim_symbols(diff, pin_symbol, &p);
+    if (!p.ok)
+        return false;
+    const char *text = p2o_printf(in->arena, "%s = %s", resolved_text(in, a), resolved_text(in, b));
+    p.binds = true;
+    p2o_dim_symbols(diff, pin_symbol, &p);
+    p2o_diag(in->diags, DIAG_WARN, in->call->loc, "the capture calls sizes dynamic that the model fixes: %s, %s: %s",
+             in->call->target, what, text);
+    return true;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
@@ -176,6 +210,8 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);
         return true;
     case UNIFY_FIXED:
+        if (pin_captured(in, a, b, what))
+            return true;
         report_fixed(in, sym, p2o_printf(in->arena, "%s: %s = %s", what, resolved_text(in, a),
                                          resolved_text(in, b)));
         return false;

@@ -55,7 +55,7 @@ static bool must_be_alike(Infer *in, Type a, Type b, const char *what, int i)
     if (a.kind == b.kind && (a.kind != TY_TENSOR || (a.dtype == b.dtype && a.shape.rank == b.shape.rank)))
         return true;
     if (a.kind != TY_TENSOR || b.kind != TY_TENSOR)
-        rule_unsupported(in, "%s %d is a tensor or not", what, i);
+        rule_unsupported(in, "%s %d is of two kinds", what, i);
     else
         rule_unsupported(in, "%s %d is %s of rank %d or %s of rank %d", what, i, p2o_dtype_text(a.dtype),
                          a.shape.rank, p2o_dtype_text(b.dtype), b.shape.rank);
@@ -88,18 +88,23 @@ static void set_either(Infer *in, const Call *c, int i, Type a, Type b)
     set_out(in, c, i, a.dtype, (Shape){ a.shape.rank, at });
 }
 
+static bool must_decide(Infer *in, Type t)
+{
+    int64_t n;
+    if (t.dtype != DT_BOOL)
+        rule_fail(in, "the condition is %s, expected bool", p2o_dtype_text(t.dtype));
+    else if (p2o_dim_is_int(shape_nelem(in->dims, t.shape), &n) && n != 1)
+        rule_fail(in, "the condition has %lld elements, expected 1", (long long)n);
+    return !in->failed;
+}
+
 static void shape_cond(Infer *in, const Call *c)
 {
     const Body *yes = body_arg(c, "true_fn"), *no = body_arg(c, "false_fn");
-    Type        pred = type_arg(c, "pred");
     Operands    given = { 0 };
     add_operands(in, &given, c, "operands");
-    if (pred.dtype != DT_BOOL) {
-        rule_fail(in, "the condition is %s, expected bool", p2o_dtype_text(pred.dtype));
-        return;
-    }
-    if (!must_take(in, yes, given.n, c->nouts) || !must_take(in, no, given.n, c->nouts) ||
-        !infer_body(in, yes, given.at) || !infer_body(in, no, given.at))
+    if (!must_decide(in, type_arg(c, "pred")) || !must_take(in, yes, given.n, c->nouts) ||
+        !must_take(in, no, given.n, c->nouts) || !infer_body(in, yes, given.at) || !infer_body(in, no, given.at))
         return;
     for (int i = 0; i < c->nouts; i++)
         set_either(in, c, i, type_returned(yes, i), type_returned(no, i));
@@ -148,7 +153,7 @@ static bool settle_rounds(Infer *in, const Call *c, const Body *b, Type *types, 
     return true;
 }
 
-/* A size that no round changes is what it was before. */
+/* A size that no round changes is what it was before.  One that does may be anything. */
 static void set_carried(Infer *in, const Call *c, int i, Type start, Type t)
 {
     if (t.kind == TY_INT) {
@@ -156,9 +161,15 @@ static void set_carried(Infer *in, const Call *c, int i, Type start, Type t)
         return;
     }
     Dim *at = p2o_shape_copy(in->arena, start.shape, 0);
-    for (int k = 0; k < start.shape.rank; k++)
-        if (t.shape.at[k] != start.shape.at[k])
-            at[k] = data_dim(in, c, i, k);
+    for (int k = 0; k < start.shape.rank; k++) {
+        if (is_same_size(in, c, start.shape.at[k], t.shape.at[k]))
+            continue;
+        Dim later = p2o_resolve(in->bind, t.shape.at[k]);
+        if (!p2o_dim_is_sym(later))
+            rule_unsupported(in, "axis %d of carried value %d is %s at first, later %s", k, i,
+                             p2o_dim_text(in->dims, start.shape.at[k]), p2o_dim_text(in->dims, later));
+        at[k] = data_dim(in, c, i, k);
+    }
     set_out(in, c, i, start.dtype, (Shape){ start.shape.rank, at });
 }
 
@@ -172,11 +183,7 @@ static void shape_while_loop(Infer *in, const Call *c)
     if (!must_take(in, cond, given.n, 1) || !must_take(in, body, given.n, n) || c->nouts != n ||
         !settle_rounds(in, c, body, given.at, n) || !infer_body(in, cond, given.at))
         return;
-    if (type_returned(cond, 0).dtype != DT_BOOL) {
-        rule_fail(in, "the condition is %s, expected bool", p2o_dtype_text(type_returned(cond, 0).dtype));
-        return;
-    }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; must_decide(in, type_returned(cond, 0)) && i < n; i++)
         set_carried(in, c, i, type_item(c, "carried_inputs", i), given.at[i]);
 }
 
@@ -219,7 +226,7 @@ static void shape_scanning(Infer *in, const Call *c, const Scanning *s)
         add_operands(in, &given, c, s->init);
     add_operands(in, &given, c, s->along);
     add_operands(in, &given, c, s->rest);
-    if (!take_slices(in, c, s, given.at + n, &length) || !must_take(in, body, given.n, c->nouts) ||
+    if (!take_slices(in, c, s, given.at + n, &length) || c->nouts < n || !must_take(in, body, given.n, c->nouts) ||
         !infer_body(in, body, given.at))
         return;
     for (int i = 0; i < c->nouts; i++) {
@@ -346,6 +353,8 @@ static void lower_while_loop(Lower *lo, const Call *c, Value **out)
     Value     **start = NEW_N(lo->arena, Value *, (size_t)n + 2), **next = NEW_N(lo->arena, Value *, (size_t)n + 1);
     Value     **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
 
+    if (n == 0)
+        return;
     operand_values(lo, c, "additional_inputs", in + n);
     for (int i = 0; i < n; i++)
         start[2 + i] = in[i] = tensor_item(lo, c, "carried_inputs", i);
@@ -374,9 +383,12 @@ static void lower_scanning(Lower *lo, const Call *c, const Scanning *s, Value **
     const Body *body = body_arg(c, s->body);
     int         n = ncarried(c, s), nalong = list_len(c, s->along), nin = n + nalong;
     Builder    *inner = inner_builder(lo, body);
-    Value     **given = NEW_N(lo->arena, Value *, body->inputs.n + 1), **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
+    Value     **given = NEW_N(lo->arena, Value *, body->inputs.n + 1);
+    Value     **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
     Value     **back = NEW_N(lo->arena, Value *, (size_t)c->nouts + 1);
 
+    if (c->nouts == 0)
+        return;
     if (s->init)
         operand_values(lo, c, s->init, given);
     operand_values(lo, c, s->along, given + n);
@@ -402,5 +414,6 @@ const AtenOp p2o_ops_control[] = {
     { "higher_order::scan(Body combine_fn, any[] init, any[] xs, any[] additional_inputs) -> any[]", shape_scan,
       .lower_many = lower_scan, .limits = "carried tensors of fixed shape" },
     { "higher_order::map_impl(Body f, any[] xs, any[] pos_args) -> any[]", shape_map, .lower_many = lower_map },
+    { "_print(str s) -> ()", p2o_rule_none, .limits = "prints nothing" },
     { 0 },
 };

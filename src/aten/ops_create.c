@@ -215,13 +215,15 @@ static Value *constant_range(Lower *lo, DType t, const double v[3], int64_t n)
 /* start + step * (0 .. n - 1), n counted at run time. */
 static Value *float_range(Lower *lo, const Bounds *b, DType t, bool inclusive)
 {
+    double first;
+    bool   from_zero = bound_const(b->start, 0, &first) && first == 0;
     Value *start = bound_value_of(lo, b->start, DT_F64, 0), *end = bound_value_of(lo, b->end, DT_F64, 0);
     Value *step = bound_value_of(lo, b->step, DT_F64, 1);
-    Value *n = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, end, start), step);
+    Value *n = emit(lo, ONNX_Div, from_zero ? end : emit(lo, ONNX_Sub, end, start), step);
     n = inclusive ? plus_num(lo, emit(lo, ONNX_Floor, n), 1) : emit(lo, ONNX_Ceil, n);
     Value *i = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), cast(lo, n, DT_I64), p2o_build_int(lo->b, 1));
     Value *x = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), step);
-    return cast(lo, emit(lo, ONNX_Add, x, start), t);
+    return cast(lo, from_zero ? x : emit(lo, ONNX_Add, x, start), t);
 }
 
 static Value *progression(Lower *lo, const Call *c, bool inclusive)
@@ -237,7 +239,9 @@ static Value *progression(Lower *lo, const Call *c, bool inclusive)
     }
     Value *start = bound_value_of(lo, b.start, DT_I64, 0), *end = bound_value_of(lo, b.end, DT_I64, 0);
     Value *step = bound_value_of(lo, b.step, DT_I64, 1);
-    if (inclusive)
+    if (inclusive && bound_const(b.step, 1, &v[2]))
+        end = emit(lo, ONNX_Add, end, p2o_build_int(lo->b, v[2] > 0 ? 1 : -1));
+    else if (inclusive)
         end = emit(lo, ONNX_Add, end, emit(lo, ONNX_Sign, step));
     return cast(lo, emit(lo, ONNX_Range, start, end, step), t);
 }

@@ -55,10 +55,10 @@ static Value *lower_cosine_similarity(Lower *lo, const Call *c)
 static void shape_pairwise_distance(Infer *in, const Call *c)
 {
     Shape s = broadcast(in, c, shape_arg(c, "x1"), shape_arg(c, "x2"));
-    DType t = PROMOTE(c, "x1", "x2");
+    DType t = float_of(PROMOTE(c, "x1", "x2"));         /* eps is a float */
     if (s.rank == 0)
         rule_fail(in, "vectors of rank 0");
-    else if (must_be_vectors(in, t))
+    else
         set_out(in, c, 0, t, bool_arg(c, "keepdim") ? with_last(in, s, int_dim(in, 1)) : slice_shape(s, 0, s.rank - 1));
 }
 

@@ -833,6 +833,52 @@ static Value *lower_vecdot(Lower *lo, const Call *c)
     return reduce(lo, ONNX_ReduceSum, p, &axis, 1, false);
 }
 
+/* Rows of a matrix in groups, each times a matrix of its own; offs holds where the groups end. */
+static const char *grouped_left(const Call *c) { return c->schema->args[0].name; }
+static const char *grouped_right(const Call *c) { return c->schema->args[1].name; }
+
+static void shape_grouped_mm(Infer *in, const Call *c)
+{
+    Type    a = type_arg(c, grouped_left(c)), b = type_arg(c, grouped_right(c));
+    int64_t n;
+    if (a.shape.rank != 2 || b.shape.rank != 3 || !has_arg(c, "offs") ||
+        (p2o_schema_find(c->schema, "bias") >= 0 && has_arg(c, "bias"))) {
+        rule_unsupported(in, "other than rows in groups, without a bias");
+        return;
+    }
+    if (must_be_one_type(in, a.dtype, b.dtype) && must_rank(in, c, "offs", 1) &&
+        const_dim(in, b.shape.at[0], "number of groups", &n) &&
+        must_equal(in, c, shape_arg(c, "offs").at[0], b.shape.at[0], "number of groups") &&
+        must_equal(in, c, a.shape.at[1], b.shape.at[1], "inner sizes"))
+        set_out(in, c, 0, product_dtype(c, a.dtype), with_last(in, a.shape, b.shape.at[2]));
+}
+
+/* Rows behind the last group are 0. */
+static Value *lower_grouped_mm(Lower *lo, const Call *c)
+{
+    DType   t = out_dtype(c, 0);
+    Value  *a = tensor_as(lo, c, grouped_left(c), t), *b = tensor_as(lo, c, grouped_right(c), t);
+    Value  *from = INTS(lo, 0), *rows = INTS(lo, 0);
+    int64_t n = 0;
+    p2o_dim_is_int(size_at(b, 0), &n);
+    if (n < 1)
+        return full(lo, out_shape(c, 0), t, 0);
+    Value  **end = NEW_N(lo->arena, Value *, (size_t)n), **part = NEW_N(lo->arena, Value *, (size_t)n);
+    int64_t *ones = NEW_N(lo->arena, int64_t, (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        ones[i] = 1;
+    p2o_build_many(lo->b, ONNX_Split, ATTRS(attr_int("axis", 0)),
+                   INPUTS(tensor_as(lo, c, "offs", DT_I64), ints_const(lo, ones, (size_t)n)), (int)n, end);
+    for (int64_t i = 0; i < n; i++) {
+        Value *group = emit(lo, ONNX_Slice, a, from, end[i], rows);
+        part[i] = emit(lo, ONNX_MatMul, group, select_axis(lo, b, 0, p2o_dim_int(lo->dims, i)));
+        from = end[i];
+    }
+    Value *rest = emit(lo, ONNX_Sub, dim_value(lo, size_at(a, 0)), from);
+    Value *pads = concat(lo, 0, (Value *[]){ INTS(lo, 0, 0), rest, INTS(lo, 0) }, 3);
+    return emit(lo, ONNX_Pad, concat(lo, 0, part, (int)n), pads);
+}
+
 static bool must_be_square(Infer *in, const Call *c, Shape s)
 {
     if (s.rank < 2) {
@@ -867,21 +913,6 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
             x = emit(lo, ONNX_MatMul, x, x);
     }
     return y;
-}
-
-static void shape_det(Infer *in, const Call *c)
-{
-    Type x = p2o_arg_type(&c->args[0]);
-    if (must_be_square(in, c, x.shape))
-        set_out(in, c, 0, x.dtype, slice_shape(x.shape, 0, x.shape.rank - 2));
-}
-
-static Value *lower_det(Lower *lo, const Call *c)
-{
-    Value *x = p2o_arg_value(lo, &c->args[0], DT_F32);
-    if (x->dtype != DT_F32)
-        return unsupported(lo, c, "%s", p2o_dtype_torch(x->dtype));
-    return emit(lo, ONNX_Det, x);
 }
 
 /* What a norm is taken over and how. */
@@ -1028,6 +1059,10 @@ const AtenOp p2o_ops_linalg[] = {
     { "baddbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_baddbmm, .lower = lower_baddbmm },
     { "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, " BETA_ALPHA,
       shape_baddbmm, .lower = lower_baddbmm },
+    { "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor",
+      shape_grouped_mm, .lower = lower_grouped_mm, .limits = "rows in groups" },
+    { "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor", shape_grouped_mm,
+      .lower = lower_grouped_mm },
     { "outer(Tensor self, Tensor vec2) -> Tensor", shape_outer, .lower = lower_outer },
     { "ger(Tensor self, Tensor vec2) -> Tensor", shape_outer, .lower = lower_outer },
     { "inner(Tensor self, Tensor other) -> Tensor", shape_inner, .lower = lower_inner },
@@ -1049,8 +1084,6 @@ const AtenOp p2o_ops_linalg[] = {
       .limits = "no negative powers" },
     { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
       .limits = "no negative powers" },
-    { "det(Tensor self) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
-    { "linalg_det(Tensor A) -> Tensor", shape_det, .lower = lower_det, .limits = "float32" },
     { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
       .limits = "no singular values (2, -2, nuc of matrices)" },
     { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,

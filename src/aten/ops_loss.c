@@ -31,41 +31,57 @@ static void must_be_real_loss(Infer *in, DType t)
         rule_fail(in, "a loss of %s", p2o_dtype_torch(t));
 }
 
-/* self and target broadcast, and with them an optional weight. */
-static void elementwise_loss(Infer *in, const Call *c, const char *const *names, int n)
+static Shape broadcast_args(Infer *in, const Call *c, const char *const *names, int n)
 {
     Shape s = { 0, NULL };
     for (int i = 0; i < n; i++)
         if (has_arg(c, names[i]))
             s = broadcast(in, c, s, shape_arg(c, names[i]));
-    set_loss(in, c, promote_args(c, n, names), s);
+    return s;
 }
 
-#define ELEMENTWISE(in, c, ...) \
-    elementwise_loss(in, c, (const char *const[]){ __VA_ARGS__ }, (int)COUNT_OF(((const char *const[]){ __VA_ARGS__ })))
+#define NAMES(...)                 (const char *const[]){ __VA_ARGS__ }, (int)COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
+#define BROADCAST(in, c, ...)      broadcast_args(in, c, NAMES(__VA_ARGS__))
 
-static void shape_l1_loss(Infer *in, const Call *c) { ELEMENTWISE(in, c, "self", "target"); }
+static void shape_l1_loss(Infer *in, const Call *c)
+{
+    set_loss(in, c, PROMOTE(c, "self", "target"), BROADCAST(in, c, "self", "target"));
+}
 
+/* Kernels that take floats only. */
 static void shape_pair_loss(Infer *in, const Call *c)
 {
     must_be_real_loss(in, PROMOTE(c, "self", "target"));
-    ELEMENTWISE(in, c, "self", "target");
+    shape_l1_loss(in, c);
 }
 
-static void shape_bce(Infer *in, const Call *c) { ELEMENTWISE(in, c, "self", "target", "weight"); }
+/* Formulas in which integers become floats. */
+static void shape_float_pair_loss(Infer *in, const Call *c)
+{
+    set_loss(in, c, float_of(PROMOTE(c, "self", "target")), BROADCAST(in, c, "self", "target"));
+}
+
+static void shape_bce(Infer *in, const Call *c)
+{
+    set_loss(in, c, PROMOTE(c, "self", "target", "weight"), BROADCAST(in, c, "self", "target", "weight"));
+}
 
 static void shape_bce_logits(Infer *in, const Call *c)
 {
-    ELEMENTWISE(in, c, "self", "target", "weight", "pos_weight");
+    set_loss(in, c, PROMOTE(c, "self", "target", "weight", "pos_weight"),
+             BROADCAST(in, c, "self", "target", "weight", "pos_weight"));
 }
 
 static void shape_poisson_nll(Infer *in, const Call *c)
 {
-    must_be_real_loss(in, PROMOTE(c, "input", "target"));
-    ELEMENTWISE(in, c, "input", "target");
+    set_loss(in, c, float_of(PROMOTE(c, "input", "target")), BROADCAST(in, c, "input", "target"));
 }
 
-static void shape_margin_ranking(Infer *in, const Call *c) { ELEMENTWISE(in, c, "input1", "input2", "target"); }
+static void shape_margin_ranking(Infer *in, const Call *c)
+{
+    set_loss(in, c, float_of(PROMOTE(c, "input1", "input2", "target")),
+             BROADCAST(in, c, "input1", "input2", "target"));
+}
 
 /* An argument in the type that the loss is computed in. */
 static Value *loss_arg(Lower *lo, const Call *c, const char *name)
@@ -137,11 +153,12 @@ static Value *lower_smooth_l1_loss(Lower *lo, const Call *c)
     return reduced_loss(lo, c, times_num(lo, huber_of(lo, c, beta), 1 / beta));
 }
 
-/* log(1 + exp(-target * self)), infinite where exp is: PyTorch's is. */
+/* log(1 + exp(-target * self)), infinite where exp is in the type of the result: PyTorch's is. */
 static Value *lower_soft_margin_loss(Lower *lo, const Call *c)
 {
     Value *z = emit(lo, ONNX_Mul, emit(lo, ONNX_Neg, loss_arg(lo, c, "target")), loss_arg(lo, c, "self"));
-    return reduced_loss(lo, c, emit(lo, ONNX_Log, plus_num(lo, emit(lo, ONNX_Exp, z), 1)));
+    Value *e = cast(lo, cast(lo, emit(lo, ONNX_Exp, z), out_dtype(c, 0)), z->dtype);
+    return reduced_loss(lo, c, emit(lo, ONNX_Log, plus_num(lo, e, 1)));
 }
 
 static Value *weighted(Lower *lo, const Call *c, Value *x)
@@ -384,42 +401,56 @@ static Value *lower_cross_entropy(Lower *lo, const Call *c)
     return cast(lo, nll_of(lo, c, logs), out_dtype(c, 0));
 }
 
+/* Scores of one sample may have rank 0 or 1, and its target too. */
 static void shape_multi_margin(Infer *in, const Call *c)
 {
+    Type   x = type_arg(c, "self"), t = type_arg(c, "target");
+    Dim    one = int_dim(in, 1), samples = x.shape.rank == 2 ? x.shape.at[0] : one;
     double p;
-    int    r = shape_arg(c, "self").rank;
-    if (r != 1 && r != 2)
-        rule_fail(in, "scores of rank %d", r);
+    must_be_real_loss(in, x.dtype);
+    if (x.shape.rank > 2 || t.shape.rank > 1 || (x.shape.rank == 2 && t.shape.rank != 1) || is_float(t.dtype))
+        rule_fail(in, "targets of rank %d and dtype %s for scores of rank %d", t.shape.rank,
+                  p2o_dtype_torch(t.dtype), x.shape.rank);
     else if (!p2o_number_is_const(p2o_call_arg(c, "p"), &p) || (p != 1 && p != 2))
         rule_fail(in, "p is neither 1 nor 2");
-    else
-        class_loss(in, c);
+    else if (must_equal(in, c, shape_nelem(in->dims, t.shape), samples, "samples") &&
+             (!has_arg(c, "weight") ||
+              (must_rank(in, c, "weight", 1) &&
+               must_equal(in, c, dim_at(shape_arg(c, "weight"), 0), x.shape.rank ? dim_at(x.shape, -1) : one, "classes"))))
+        set_loss(in, c, x.dtype, t.shape);
+}
+
+static Value *at_rank(Lower *lo, Value *x, int rank_)
+{
+    while (rank(x) < rank_)
+        x = unsqueeze(lo, x, 0);
+    return x;
 }
 
 /* w[t] * sum over all classes but t of max(0, margin - x[t] + x)^p, over the number of classes */
 static Value *lower_multi_margin(Lower *lo, const Call *c)
 {
-    Value *x = loss_arg(lo, c, "self"), *t = tensor_as(lo, c, "target", DT_I64), *w = loss_arg(lo, c, "weight");
-    int    axis = rank(x) - 1;
+    Value *x = at_rank(lo, loss_arg(lo, c, "self"), 2), *w = loss_arg(lo, c, "weight");
+    Value *t = at_rank(lo, tensor_as(lo, c, "target", DT_I64), 1), *at = unsqueeze(lo, t, 1);
     double p = 1;
     p2o_number_is_const(p2o_call_arg(c, "p"), &p);
-    Value *at = unsqueeze(lo, t, axis);
-    Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), x, at);
+    Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", 1)), x, at);
     Value *z = emit(lo, ONNX_Add, emit(lo, ONNX_Sub, x, own), number_arg(lo, c, "margin", x->dtype));
     z = at_least_zero(lo, z);
     if (p == 2)
         z = emit(lo, ONNX_Mul, z, z);
-    Value *is_own = emit(lo, ONNX_Equal, iota(lo, size_at(x, axis)), at);
-    z = sum_classes(lo, choose(lo, is_own, num(lo, x->dtype, 0), z), axis);
+    Value *is_own = emit(lo, ONNX_Equal, iota(lo, size_at(x, 1)), at);
+    z = sum_classes(lo, choose(lo, is_own, num(lo, x->dtype, 0), z), 1);
     if (w)
         z = emit(lo, ONNX_Mul, z, emit(lo, ONNX_Gather, w, t));
-    return reduced_loss(lo, c, emit(lo, ONNX_Div, z, count_value(lo, size_at(x, axis), x->dtype)));
+    z = emit(lo, ONNX_Div, z, count_value(lo, size_at(x, 1), x->dtype));
+    return reduced_loss(lo, c, reshape(lo, z, shape_arg(c, "target")));
 }
 
 static void shape_multilabel_margin(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self"), t = type_arg(c, "target");
-    if ((x.shape.rank != 1 && x.shape.rank != 2) || t.shape.rank != x.shape.rank || t.dtype != DT_I64) {
+    if (x.shape.rank > 2 || t.shape.rank != x.shape.rank || t.dtype != DT_I64) {
         rule_fail(in, "targets of rank %d and dtype %s for scores of rank %d", t.shape.rank,
                   p2o_dtype_torch(t.dtype), x.shape.rank);
         return;
@@ -428,7 +459,7 @@ static void shape_multilabel_margin(Infer *in, const Call *c)
     for (int i = 0; i < x.shape.rank; i++)
         if (!must_equal(in, c, x.shape.at[i], t.shape.at[i], "scores and targets"))
             return;
-    set_loss(in, c, x.dtype, slice_shape(x.shape, 0, x.shape.rank - 1));
+    set_loss(in, c, x.dtype, slice_shape(x.shape, 0, x.shape.rank == 2));
     if (nouts(c) > 1)
         set_out(in, c, 1, x.dtype, x.shape);
 }
@@ -437,7 +468,8 @@ static void shape_multilabel_margin(Infer *in, const Call *c)
  * max(0, 1 - x[label[k]] + x[i]), over the number of classes. */
 static void lower_multilabel_margin(Lower *lo, const Call *c, Value **out)
 {
-    Value *x = loss_arg(lo, c, "self"), *t = tensor_arg(lo, c, "target"), *zero = p2o_build_int(lo->b, 0);
+    Value *x = at_rank(lo, loss_arg(lo, c, "self"), 1), *t = at_rank(lo, tensor_arg(lo, c, "target"), 1);
+    Value *zero = p2o_build_int(lo->b, 0);
     int    axis = rank(x) - 1;
     DType  dt = x->dtype;
     Value *negative = cast(lo, emit(lo, ONNX_Less, t, zero), DT_I64);
@@ -454,7 +486,7 @@ static void lower_multilabel_margin(Lower *lo, const Call *c, Value **out)
     z = reduce(lo, ONNX_ReduceSum, z, (const int64_t[]){ axis, axis + 1 }, 2, false);
     out[0] = reduced_loss(lo, c, emit(lo, ONNX_Div, z, count_value(lo, size_at(x, axis), dt)));
     if (nouts(c) > 1)
-        out[1] = cast(lo, is_label, out_dtype(c, 0));
+        out[1] = reshape(lo, cast(lo, is_label, out_dtype(c, 0)), shape_arg(c, "target"));
 }
 
 static Value *lower_multilabel_margin_one(Lower *lo, const Call *c)
@@ -467,8 +499,7 @@ static Value *lower_multilabel_margin_one(Lower *lo, const Call *c)
 static void shape_cosine_embedding(Infer *in, const Call *c)
 {
     Shape s = broadcast(in, c, shape_arg(c, "input1"), shape_arg(c, "input2")), t = shape_arg(c, "target");
-    DType dt = PROMOTE(c, "input1", "input2", "target");
-    must_be_real_loss(in, dt);
+    DType dt = float_of(PROMOTE(c, "input1", "input2", "target"));
     if (t.rank > 1 || s.rank != t.rank + 1)
         rule_fail(in, "targets of rank %d for vectors of rank %d", t.rank, s.rank);
     else
@@ -495,7 +526,7 @@ static void shape_triplet_margin(Infer *in, const Call *c)
 {
     static const char *const names[] = { "anchor", "positive", "negative" };
     Shape s = { 0, NULL };
-    DType t = promote_args(c, (int)COUNT_OF(names), names);
+    DType t = float_of(promote_args(c, (int)COUNT_OF(names), names));
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (shape_arg(c, names[i]).rank != shape_arg(c, "anchor").rank || shape_arg(c, "anchor").rank == 0) {
             rule_fail(in, "%s of rank %d", names[i], shape_arg(c, names[i]).rank);
@@ -503,7 +534,6 @@ static void shape_triplet_margin(Infer *in, const Call *c)
         }
         s = broadcast(in, c, s, shape_arg(c, names[i]));
     }
-    must_be_real_loss(in, t);
     set_loss(in, c, t, slice_shape(s, 0, s.rank - 1));
 }
 
@@ -537,7 +567,7 @@ const AtenOp p2o_ops_loss[] = {
     { "smooth_l1_loss" PAIR ", float beta=1.0) -> Tensor", shape_pair_loss, .lower = lower_smooth_l1_loss },
     { "huber_loss" PAIR ", float delta=1.0) -> Tensor", shape_pair_loss, .lower = lower_huber_loss },
     { "soft_margin_loss" PAIR ") -> Tensor", shape_pair_loss, .lower = lower_soft_margin_loss },
-    { "kl_div" PAIR ", *, bool log_target=False) -> Tensor", shape_pair_loss, .lower = lower_kl_div },
+    { "kl_div" PAIR ", *, bool log_target=False) -> Tensor", shape_float_pair_loss, .lower = lower_kl_div },
     { "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
       shape_bce, .lower = lower_bce },
     { "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
@@ -545,7 +575,7 @@ const AtenOp p2o_ops_loss[] = {
     { "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
       shape_poisson_nll, .lower = lower_poisson_nll },
     { "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor",
-      shape_pair_loss, .lower = lower_hinge_embedding },
+      shape_float_pair_loss, .lower = lower_hinge_embedding },
     { "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
       shape_margin_ranking, .lower = lower_margin_ranking },
     ROW_NLL("nll_loss"),

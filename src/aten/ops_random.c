@@ -21,7 +21,7 @@ static void note_random(Lower *lo)
     say_once(lo, DIAG_NOTE, "random numbers have PyTorch's distribution, not its values");
 }
 
-/* Samples of a shape: like x where that has it, else like zeros of it.  `a` and `b` are the bounds of a
+/* Samples of a shape: like x where that has it, which may be NULL, else like zeros.  `a` and `b` are the bounds of a
  * uniform or mean and deviation of a normal distribution. */
 static Value *sample(Lower *lo, OnnxOp like, Value *x, Shape s, DType t, double a, double b)
 {
@@ -36,7 +36,9 @@ static Value *sample(Lower *lo, OnnxOp like, Value *x, Shape s, DType t, double 
         return p2o_build(lo->b, normal ? ONNX_RandomNormal : ONNX_RandomUniform,
                          ATTRS(dtype, first, second, attr_ints("shape", sizes, (size_t)s.rank)), 0, NULL);
     }
-    return emit_with(lo, like, ATTRS(dtype, first, second), x ? x : full(lo, s, t, 0));
+    if (!x || !p2o_shape_same(x->shape, s))
+        x = full(lo, s, t, 0);
+    return emit_with(lo, like, ATTRS(dtype, first, second), x);
 }
 
 static Value *uniform_sample(Lower *lo, Value *x, Shape s, DType t, double low, double high)
@@ -162,8 +164,10 @@ static void shape_normal_of(Infer *in, const Call *c)
 static Value *lower_normal_of(Lower *lo, const Call *c)
 {
     DType  t = out_dtype(c, 0);
-    Value *z = cast(lo, normal_sample(lo, NULL, out_shape(c, 0), drawn_in(t), 0, 1), t);
-    return emit(lo, ONNX_Add, tensor_as(lo, c, "mean", t), emit(lo, ONNX_Mul, tensor_as(lo, c, "std", t), z));
+    Value *mean = tensor_as(lo, c, "mean", t), *deviation = tensor_as(lo, c, "std", t);
+    Value *like = rank(mean) >= rank(deviation) ? mean : deviation;
+    Value *z = cast(lo, normal_sample(lo, like, out_shape(c, 0), drawn_in(t), 0, 1), t);
+    return emit(lo, ONNX_Add, mean, emit(lo, ONNX_Mul, deviation, z));
 }
 
 static Value *lower_normal_sized(Lower *lo, const Call *c)
@@ -185,13 +189,16 @@ static void shape_randint(Infer *in, const Call *c)
 static Value *integers_between(Lower *lo, Value *like, Shape s, Value *low, Value *high)
 {
     enum { EXACT = 1 << 24 };
-    int64_t a, b;
-    if (low->ints && high->ints && p2o_dim_is_int(low->ints[0], &a) && p2o_dim_is_int(high->ints[0], &b) &&
-        a > -EXACT && b < EXACT)
+    int64_t a = 0, b = 0;
+    bool    from = low->ints && p2o_dim_is_int(low->ints[0], &a);
+    if (from && high->ints && p2o_dim_is_int(high->ints[0], &b) && a > -EXACT && b < EXACT)
         return emit(lo, ONNX_Floor, uniform_sample(lo, like, s, DT_F64, (double)a, (double)b));
     Value *u = uniform_sample(lo, like, s, DT_F64, 0, 1);
+    high = cast(lo, high, DT_F64);
     low = cast(lo, low, DT_F64);
-    u = emit(lo, ONNX_Mul, u, emit(lo, ONNX_Sub, cast(lo, high, DT_F64), low));
+    if (from && a == 0)
+        return emit(lo, ONNX_Floor, emit(lo, ONNX_Mul, u, high));
+    u = emit(lo, ONNX_Mul, u, emit(lo, ONNX_Sub, high, low));
     return emit(lo, ONNX_Floor, emit(lo, ONNX_Add, u, low));
 }
 
@@ -302,7 +309,7 @@ static Value *lower_multinomial(Lower *lo, const Call *c)
         at[s.rank - 1] = n;
         s = (Shape){ s.rank + 1, at };
     }
-    Value *e = emit(lo, ONNX_Neg, emit(lo, ONNX_Log, uniform_sample(lo, NULL, s, DT_F32, FLT_MIN, 1)));
+    Value *e = emit(lo, ONNX_Neg, emit(lo, ONNX_Log, uniform_sample(lo, p, s, DT_F32, FLT_MIN, 1)));
     Value *race = emit(lo, ONNX_Div, p, e);
     if (bool_arg(c, "replacement"))
         return emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", -1), attr_int("keepdims", 0)), race);
@@ -412,7 +419,7 @@ static Value *alpha_dropped(Lower *lo, const Call *c, Value *x, Shape mask)
     if (p == 1)
         return times_num(lo, x, 0);
     warn_training(lo);
-    Value *u = uniform_sample(lo, NULL, mask, DT_F32, 0, 1);
+    Value *u = uniform_sample(lo, x, mask, DT_F32, 0, 1);
     Value *keep = cast(lo, emit(lo, ONNX_Less, u, num(lo, DT_F32, 1 - p)), x->dtype);
     Value *y = emit(lo, ONNX_Mul, keep, plus_num(lo, times_num(lo, x, a), k));
     return plus_num(lo, y, -(1 - p) * k);

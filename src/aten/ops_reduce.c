@@ -411,7 +411,8 @@ static void shape_sum_to_size(Infer *in, const Call *c)
     for (int i = 0; i < to.rank; i++)
         if (!dim_is(to.at[i], 1) && !must_equal(in, c, x.shape.at[lead + i], to.at[i], "sizes"))
             return;
-    set_out(in, c, 0, axes_to_size(x.shape, to).n ? sum_type(c, "self") : x.dtype, to);
+    bool sums = to.rank == 0 || axes_to_size(x.shape, to).n;
+    set_out(in, c, 0, sums ? sum_type(c, "self") : x.dtype, to);
 }
 
 static Value *lower_sum_to_size(Lower *lo, const Call *c)

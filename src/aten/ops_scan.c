@@ -342,42 +342,57 @@ static void shape_cumulative_trapezoid(Infer *in, const Call *c)
         set_out(in, c, 0, t, s);
 }
 
-/* Twice the area of each strip: (y[i] + y[i + 1]) * (x[i + 1] - x[i]), or times dx. */
-static Value *strips(Lower *lo, const Call *c, DType t, int *axis)
+/* Integers stay what they are, wrapping around as they do in PyTorch. */
+static DType strip_type(DType t) { return is_float(t) ? wide_of(t) : t; }
+
+static Value *strip_arg(Lower *lo, const Call *c, const char *name)
 {
-    Value *y = tensor_as(lo, c, "y", t);
+    return tensor_as(lo, c, name, strip_type(type_arg(c, name).dtype));
+}
+
+/* Twice the area of each strip: (y[i] + y[i + 1]) * (x[i + 1] - x[i]); with dx, over dx. */
+static Value *strips(Lower *lo, const Call *c, int *axis)
+{
+    Value *y = strip_arg(lo, c, "y");
     *axis = axis_arg(c, "dim", rank(y));
     Value *heights = emit(lo, ONNX_Add, all_but_last(lo, y, *axis), all_but_first(lo, y, *axis));
-    if (p2o_schema_find(c->schema, "dx") >= 0) {
-        double dx;
-        if (p2o_number_is_const(p2o_call_arg(c, "dx"), &dx) && dx == 1)
-            return heights;
-        return emit(lo, ONNX_Mul, heights, number_arg(lo, c, "dx", t));
-    }
-    Value *x = tensor_as(lo, c, "x", t);
+    if (p2o_schema_find(c->schema, "dx") >= 0)
+        return heights;
+    Value *x = strip_arg(lo, c, "x");
     bool   lies = rank(x) == 1 && rank(y) != 1;
     Value *widths = neighbour_difference(lo, x, lies ? 0 : *axis - (rank(y) - rank(x)));
     for (int i = *axis + 1; lies && i < rank(y); i++)
         widths = unsqueeze(lo, widths, rank(widths));
-    return emit(lo, ONNX_Mul, heights, widths);
+    DType t = strip_type(PROMOTE(c, "y", "x"));
+    return emit(lo, ONNX_Mul, cast(lo, heights, t), cast(lo, widths, t));
+}
+
+static Value *as_sums(Lower *lo, Value *x) { return is_float(x->dtype) ? x : cast(lo, x, DT_I64); }
+
+/* Half of the sums of strips, times dx where the steps are even. */
+static Value *half_sums(Lower *lo, const Call *c, Value *sums)
+{
+    DType  t = wide_of(out_dtype(c, 0));
+    double dx = 1;
+    sums = cast(lo, sums, t);
+    if (p2o_schema_find(c->schema, "dx") >= 0 && !p2o_number_is_const(p2o_call_arg(c, "dx"), &dx))
+        sums = emit(lo, ONNX_Mul, sums, number_arg(lo, c, "dx", t));
+    return cast(lo, times_num(lo, sums, dx / 2), out_dtype(c, 0));
 }
 
 static Value *lower_trapezoid(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
     int    axis;
-    Value *areas = strips(lo, c, t, &axis);
+    Value *areas = as_sums(lo, strips(lo, c, &axis));
     areas = reduce(lo, ONNX_ReduceSum, areas, (const int64_t[]){ axis }, 1, false);
-    return cast(lo, emit(lo, ONNX_Mul, areas, num(lo, t, 0.5)), out_dtype(c, 0));
+    return half_sums(lo, c, areas);
 }
 
 static Value *lower_cumulative_trapezoid(Lower *lo, const Call *c)
 {
-    DType  t = wide_of(out_dtype(c, 0));
     int    axis;
-    Value *areas = strips(lo, c, t, &axis);
-    areas = emit(lo, ONNX_CumSum, areas, p2o_build_int(lo->b, axis));
-    return cast(lo, emit(lo, ONNX_Mul, areas, num(lo, t, 0.5)), out_dtype(c, 0));
+    Value *areas = as_sums(lo, strips(lo, c, &axis));
+    return half_sums(lo, c, emit(lo, ONNX_CumSum, areas, p2o_build_int(lo->b, axis)));
 }
 
 const AtenOp p2o_ops_scan[] = {

@@ -431,19 +431,6 @@ static void shape_embedding_renorm(Infer *in, const Call *c)
         p2o_rule_same(in, c);
 }
 
-/* (sum |x|^p)^(1/p) of each row, p any number or infinity. */
-static Value *row_norm(Lower *lo, Value *x, double p)
-{
-    const int64_t last = 1;
-    if (p == 1 || p == 2)
-        return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, &last, 1, true);
-    Value *size = emit(lo, ONNX_Abs, x);
-    if (isinf(p))
-        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, &last, 1, true);
-    Value *sum = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, x->dtype, p)), &last, 1, true);
-    return emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
-}
-
 /* The rows that are named, scaled down where their norm is too large; one named twice is written twice
  * with the same values. */
 static Value *lower_embedding_renorm(Lower *lo, const Call *c)
@@ -452,7 +439,7 @@ static Value *lower_embedding_renorm(Lower *lo, const Call *c)
     DType  t = w->dtype;
     double most = float_arg(c, "max_norm");
     Value *rows = emit(lo, ONNX_Gather, w, index);
-    Value *norm = row_norm(lo, rows, float_arg(c, "norm_type"));
+    Value *norm = p_norm(lo, rows, (const int64_t[]){ 1 }, 1, true, float_arg(c, "norm_type"));
     Value *scale = emit(lo, ONNX_Div, num(lo, t, most), plus_num(lo, norm, 1e-7));
     scale = choose(lo, emit(lo, ONNX_Greater, norm, num(lo, t, most)), scale, num(lo, t, 1));
     return emit(lo, ONNX_ScatterND, w, unsqueeze(lo, index, 1), emit(lo, ONNX_Mul, rows, scale));

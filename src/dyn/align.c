@@ -146,6 +146,8 @@ static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, co
     return true;
 }
 
+static bool align_body(const Align *a, int k, Call *c, Body *x, const Call *d, const Body *y);
+
 static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
 {
     Arg **key = NEW(a->p[0]->arena, Arg *);
@@ -162,6 +164,7 @@ static void open_float(const Align *a, Call *c, int k, Arg *x, double v)
     ((OpenFloat *)*slot)->v[k] = v;
 }
 
+/* What is found out about a float is computed in main, ahead of its call there. */
 static bool settle_floats(const Align *a)
 {
     for (size_t i = 0; i < a->floats->n; i++) {
@@ -170,7 +173,7 @@ static bool settle_floats(const Align *a)
         size_t           at = 0;
         while (at < b->calls.n && b->calls.at[at] != f->call)
             at++;
-        if (p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
+        if (at < b->calls.n && p2o_baked_float(a->ops, a->p[0], a->bind, f->v, a->n, &at, f->arg))
             continue;
         p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, f->call->loc, "compute it from the input's shape with torch operators",
                         "%s: a number was %g and %g in the captures; no size of the inputs explains it", f->call->target,
@@ -196,7 +199,7 @@ static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, con
         case ARG_BOOL: equal = x->b == y->b; break;
         case ARG_DTYPE: equal = x->dtype == y->dtype; break;
         case ARG_COMPLEX: equal = x->re_im[0] == y->re_im[0] && x->re_im[1] == y->re_im[1]; break;
-        case ARG_BODY: equal = false; break;        /* branches of fixed captures are not lined up */
+        case ARG_BODY: return align_body(a, k, c, x->body, d, y->body);
         default: equal = same(x->s ? x->s : "", y->s ? y->s : ""); break;
         }
     }
@@ -218,6 +221,21 @@ static bool align_call(const Align *a, int k, Call *c, const Call *d)
         pair_vars(a, k, c->outs[i], d->outs[i]);
         keep_recorded(a, k, c->outs[i], d->outs[i]);
     }
+    return true;
+}
+
+static bool align_body(const Align *a, int k, Call *c, Body *x, const Call *d, const Body *y)
+{
+    if (x->inputs.n != y->inputs.n || x->calls.n != y->calls.n || x->outputs.n != y->outputs.n)
+        return differs_in(a, c, d, k, "has another body than");
+    for (size_t i = 0; i < x->inputs.n; i++)
+        pair_vars(a, k, x->inputs.at[i], y->inputs.at[i]);
+    for (size_t i = 0; i < x->calls.n; i++)
+        if (!align_call(a, k, x->calls.at[i], y->calls.at[i]))
+            return false;
+    for (size_t i = 0; i < x->outputs.n; i++)
+        if (!align_arg(a, c, d, k, &x->outputs.at[i], &y->outputs.at[i]))
+            return false;
     return true;
 }
 

@@ -64,6 +64,8 @@ static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
     x->i = p2o_soft(b, hints, c->target, c->loc);
 }
 
+static void relax_body(Bindings *b, Body *body, int64_t least);
+
 /* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
 static void relax_call(Bindings *b, Call *c, int64_t least)
 {
@@ -71,6 +73,8 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
         const SchemaArg *a = &c->schema->args[i];
         Arg             *x = &c->args[i];
         bool             counts = c->op->counts && same(a->name, c->op->counts);
+        if (x->kind == ARG_BODY)
+            relax_body(b, x->body, least);
         if (a->base != SB_SYMINT && !counts)
             continue;
         if (x->kind == ARG_LIST)
@@ -79,6 +83,12 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
         else
             relax_item(b, c, x, least);
     }
+}
+
+static void relax_body(Bindings *b, Body *body, int64_t least)
+{
+    for (size_t i = 0; i < body->calls.n; i++)
+        relax_call(b, body->calls.at[i], least);
 }
 
 /* With several captures a literal that is the same in all of them is one, if every size varies. */
@@ -101,8 +111,7 @@ static void relax_program(Program *p, Bindings *b)
     if (p2o_ncapture(b) > 1 && all_vary(p, b))
         return;
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
-    for (size_t i = 0; i < p->main->calls.n; i++)
-        relax_call(b, p->main->calls.at[i], least);
+    relax_body(b, p->main, least);
 }
 
 typedef struct Settling {
@@ -123,16 +132,23 @@ static bool arg_has(const Arg *x, Dim sym)
     return false;
 }
 
-static const Call *call_with(const Program *p, Dim sym)
+static const Call *call_inside(const Body *b, Dim sym)
 {
-    for (size_t i = 0; i < p->main->calls.n; i++) {
-        const Call *c = p->main->calls.at[i];
-        for (int k = 0; k < c->nargs; k++)
+    for (size_t i = 0; i < b->calls.n; i++) {
+        const Call *c = b->calls.at[i], *inner = NULL;
+        for (int k = 0; k < c->nargs && !inner; k++) {
             if (arg_has(&c->args[k], sym))
                 return c;
+            if (c->args[k].kind == ARG_BODY)
+                inner = call_inside(c->args[k].body, sym);
+        }
+        if (inner)
+            return inner;
     }
     return NULL;
 }
+
+static const Call *call_with(const Program *p, Dim sym) { return call_inside(p->main, sym); }
 
 static bool gives(const Settling *s, Dim expr, Dim sym)
 {

@@ -8,7 +8,11 @@ typedef struct TextReader {
     Str      line;              /* what is left of the current line */
     uint32_t lineno;
     bool     failed;
+    VEC(Body *) open;           /* being read, the innermost last */
+    VEC(Body *) awaited;        /* named by a call, to come */
 } TextReader;
+
+static Body *text_body(const TextReader *r) { return r->open.at[r->open.n - 1]; }
 
 static Arg text_value(TextReader *r, Str s);
 
@@ -89,9 +93,14 @@ static bool text_float(Str s, double *f)
 static Arg text_value(TextReader *r, Str s)
 {
     double f;
-    Var   *v = p2o_var_find(r->prog->main, s);
+    Var   *v = p2o_var_find(text_body(r), s);
     if (v)
         return arg_var(v);
+    if (s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}') {
+        Body *b = p2o_body_new(r->prog, p2o_str_dup(r->arena, (Str){ s.p + 1, s.n - 2 }));
+        VEC_PUSH(r->arena, &r->awaited, b);
+        return (Arg){ .kind = ARG_BODY, .body = b };
+    }
     if (str_is(s, "None"))
         return arg_none();
     if (str_is(s, "True") || str_is(s, "False"))
@@ -109,7 +118,7 @@ static Arg text_value(TextReader *r, Str s)
 
 static Var *text_define(TextReader *r, Str name)
 {
-    Var *v = is_identifier(name) ? p2o_var_new(r->prog, r->prog->main, p2o_str_dup(r->arena, name)) : NULL;
+    Var *v = is_identifier(name) ? p2o_var_new(r->prog, text_body(r), p2o_str_dup(r->arena, name)) : NULL;
     if (!v)
         bad_text(r, "no new name", name);
     else
@@ -228,7 +237,7 @@ static void text_call(TextReader *r, Str outs, Str call)
         Str one = p2o_str_trim(p2o_str_cut(outs, ',', &outs));
         VEC_PUSH(r->arena, &results, one);
     }
-    Call *c = p2o_call_add(r->prog, r->prog->main, full_target(r->arena, name), (int)values.n, (int)results.n);
+    Call *c = p2o_call_add(r->prog, text_body(r), full_target(r->arena, name), (int)values.n, (int)results.n);
     c->arg_names = names.at;
     if (values.n)
         memcpy(c->args, values.at, values.n * sizeof *values.at);
@@ -243,12 +252,38 @@ static void text_call(TextReader *r, Str outs, Str call)
 
 static void text_return(TextReader *r, Str rest)
 {
+    Body *b = text_body(r);
     for (rest = p2o_str_trim(rest); rest.n && !r->failed; rest = p2o_str_trim(rest)) {
         Str name = p2o_str_trim(cut_outside(rest, ',', &rest));
         Arg value = text_value(r, name);
-        VEC_PUSH(r->arena, &r->prog->main->outputs, value);
-        VEC_PUSH(r->arena, &r->prog->outputs,
-                 (OutputSpec){ .kind = OUT_USER, .name = p2o_str_dup(r->arena, name), .value = value });
+        VEC_PUSH(r->arena, &b->outputs, value);
+        if (b == r->prog->main)
+            VEC_PUSH(r->arena, &r->prog->outputs,
+                     (OutputSpec){ .kind = OUT_USER, .name = p2o_str_dup(r->arena, name), .value = value });
+    }
+    if (b != r->prog->main)
+        r->open.n--;
+}
+
+/* `name(inputs):` opens the body last named so; its return closes it. */
+static void text_open(TextReader *r, Str line)
+{
+    Str    inputs, name = p2o_str_cut(line, '(', &inputs);
+    size_t i = r->awaited.n;
+    while (i > 0 && !str_is(name, r->awaited.at[i - 1]->name))
+        i--;
+    if (i == 0 || !p2o_str_ends(inputs, "):")) {
+        bad_text(r, "no call has this body", name);
+        return;
+    }
+    Body *b = r->awaited.at[i - 1];
+    memmove(&r->awaited.at[i - 1], &r->awaited.at[i], (r->awaited.n - i) * sizeof b);
+    r->awaited.n--;
+    VEC_PUSH(r->arena, &r->open, b);
+    inputs.n -= strlen("):");
+    for (inputs = p2o_str_trim(inputs); inputs.n && !r->failed; inputs = p2o_str_trim(inputs)) {
+        Var *v = text_define(r, p2o_str_trim(p2o_str_cut(inputs, ',', &inputs)));
+        VEC_PUSH(r->arena, &b->inputs, v);
     }
 }
 
@@ -260,8 +295,12 @@ static void text_line(TextReader *r, Str line)
         text_return(r, (Str){ line.p + 6, line.n - 6 });
         return;
     }
+    if (p2o_str_ends(line, "):")) {
+        text_open(r, line);
+        return;
+    }
     Str type, name = p2o_str_trim(p2o_str_cut(line, ':', &type));
-    if (is_identifier(name) && type.n && type.p[0] != ':') {
+    if (is_identifier(name) && type.n && type.p[0] != ':' && r->open.n == 1) {
         text_input(r, name, p2o_str_trim(type));
         return;
     }
@@ -278,6 +317,7 @@ Program *p2o_program_parse(Diags *d, Dims *t, Str text)
 {
     TextReader r = { .prog = p2o_program_new(d, t), .arena = p2o_diags_arena(d) };
     r.prog->producer = "text";
+    VEC_PUSH(r.arena, &r.open, r.prog->main);
     while (text.n && !r.failed) {
         Str comment, line = p2o_str_cut(text, '\n', &text);
         r.lineno++;
@@ -285,6 +325,10 @@ Program *p2o_program_parse(Diags *d, Dims *t, Str text)
         if (line.n)
             text_line(&r, line);
     }
+    if (r.awaited.n)
+        bad_text(&r, "a body is missing", str_of(r.awaited.at[0]->name));
+    else if (r.open.n > 1)
+        bad_text(&r, "a body has no return", str_of(text_body(&r)->name));
     return r.failed ? NULL : r.prog;
 }
 
@@ -355,6 +399,12 @@ static void put_call(Buf *b, const Program *p, const Call *c, bool with_types, c
         p2o_puts(b, "):\n");
         for (size_t k = 0; k < body->calls.n; k++)
             put_call(b, p, body->calls.at[k], with_types, p2o_printf(b->arena, "%s    ", deeper));
+        p2o_putf(b, "%s    return ", deeper);
+        for (size_t k = 0; k < body->outputs.n; k++) {
+            p2o_puts(b, k ? ", " : "");
+            put_arg(b, p, &body->outputs.at[k]);
+        }
+        p2o_puts(b, "\n");
     }
 }
 

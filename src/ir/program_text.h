@@ -7,6 +7,10 @@
  *     n: int                           an input that is a number; its symbol is its name
  *     y = linear(x, w, None)           a call; overload and keyword names where they matter
  *     a, b = split.Tensor(y, [s, 2*s], dim=1)
+ *     z = higher_order::wrap({f}, y)   a call with a body, which follows: it sees only its inputs
+ *         f(t):
+ *             u = relu(t)
+ *             return u
  *     return y, a                      outputs, named like their values
  *
  * Names that are no value are symbols: sizes are expressions of them, as p2o_dim_text prints.  A hint

@@ -33,7 +33,8 @@ static bool is_same_padding(const Call *c)
     return pad->kind == ARG_STR && same(pad->s, "same");
 }
 
-static bool conv_list(Infer *in, const Call *c, const char *name, int n, int64_t otherwise, int64_t *out)
+static bool conv_list(Infer *in, const Call *c, const char *name, int n, int64_t otherwise,
+                      int64_t *out)
 {
     if (names_arg(c, name) && p2o_call_arg(c, name)->kind != ARG_STR)
         return const_ints(in, c, name, n, out);
@@ -127,7 +128,8 @@ static void shape_conv(Infer *in, const Call *c)
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     at[lead - 1] = back ? grouped : w.at[0];
     for (int i = 0; i < v.n && !is_same_padding(c); i++)
-        at[lead + i] = (back ? conv_transpose_out : conv_out)(in, x.shape.at[lead + i], w.at[2 + i], &v, i);
+        at[lead + i] = back ? conv_transpose_out(in, at[lead + i], w.at[2 + i], &v, i)
+                            : conv_out(in, at[lead + i], w.at[2 + i], &v, i);
     set_out(in, c, 0, x.dtype, (Shape){ x.shape.rank, at });
 }
 
@@ -155,7 +157,8 @@ static const Dim *conv_pads(Lower *lo, const Call *c, int n)
             pads[i] = p2o_dim_floordiv(t, total, p2o_dim_int(t, 2));
             pads[n + i] = p2o_dim_sub(t, total, pads[i]);
         } else {
-            pads[i] = pad->kind == ARG_STR ? p2o_dim_int(t, 0) : dim_item(c, "padding", pad->n == 1 ? 0 : i);
+            pads[i] = pad->kind == ARG_STR ? p2o_dim_int(t, 0)
+                                           : dim_item(c, "padding", pad->n == 1 ? 0 : i);
             pads[n + i] = pads[i];
         }
     }
@@ -180,7 +183,8 @@ static Value *conv_bias(Lower *lo, const Call *c)
 /* The channel axis of `v` as [groups, rest]. */
 static Value *split_groups(Lower *lo, Value *v, int axis, int64_t groups)
 {
-    Dim   count = p2o_dim_int(lo->dims, groups), rest = p2o_dim_exact_div(lo->dims, size_at(v, axis), count);
+    Dim   count = p2o_dim_int(lo->dims, groups);
+    Dim   rest = p2o_dim_exact_div(lo->dims, size_at(v, axis), count);
     Shape to = p2o_shape_insert(lo->arena, v->shape, axis, count);
     Dim  *at = p2o_shape_copy(lo->arena, to, 0);
     at[axis + 1] = rest ? rest : p2o_dim_floordiv(lo->dims, size_at(v, axis), count);
@@ -215,12 +219,14 @@ static Value *transposed_input(Lower *lo, const Call *c, Value *x, Shape w)
 {
     int            n = w.rank - 2;
     Dims          *t = lo->dims;
-    const int64_t *stride = conv_ints(lo, c, "stride", n, 1), *dilation = conv_ints(lo, c, "dilation", n, 1);
+    const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
+    const int64_t *dilation = conv_ints(lo, c, "dilation", n, 1);
     const int64_t *more = conv_ints(lo, c, "output_padding", n, 0);
     const Dim     *given = conv_pads(lo, c, n);
     Dim            pads[6];
     for (int i = 0; i < n; i++) {
-        Dim steps = p2o_dim_mul(t, p2o_dim_sub(t, w.at[2 + i], p2o_dim_int(t, 1)), p2o_dim_int(t, dilation[i]));
+        Dim steps = p2o_dim_mul(t, p2o_dim_sub(t, w.at[2 + i], p2o_dim_int(t, 1)),
+                                p2o_dim_int(t, dilation[i]));
         pads[i] = p2o_dim_sub(t, steps, given[i]);
         pads[n + i] = p2o_dim_add(t, pads[i], p2o_dim_int(t, more[i] - (stride[i] - 1)));
         x = stuff_zeros(lo, x, 2 + i, stride[i]);
@@ -238,7 +244,8 @@ static Value *conv_by_windows(Lower *lo, const Call *c, Value *x, Shape out)
                                         "nmcaxbydz,mcoxyz->nmoabd" };
     Value         *w = tensor_arg(lo, c, "weight"), *bias = conv_bias(lo, c);
     int            n = rank(w) - 2;
-    const int64_t *stride = conv_ints(lo, c, "stride", n, 1), *dilation = conv_ints(lo, c, "dilation", n, 1);
+    const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
+    const int64_t *dilation = conv_ints(lo, c, "dilation", n, 1);
     int64_t        groups = groups_of(c, x);
 
     if (is_transposed(c)) {
@@ -248,9 +255,10 @@ static Value *conv_by_windows(Lower *lo, const Call *c, Value *x, Shape out)
         x = pad_axes(lo, x, 2, n, conv_pads(lo, c, n), 0);
     }
     for (int i = 0; i < n; i++)
-        x = windows(lo, x, 2 + 2 * i, out.at[2 + i], size_at(w, 2 + i), is_transposed(c) ? 1 : stride[i],
-                    dilation[i]);
-    Value *y = emit_with(lo, ONNX_Einsum, ATTRS(attr_str("equation", (is_transposed(c) ? back : forward)[n])),
+        x = windows(lo, x, 2 + 2 * i, out.at[2 + i], size_at(w, 2 + i),
+                    is_transposed(c) ? 1 : stride[i], dilation[i]);
+    const char *equation = (is_transposed(c) ? back : forward)[n];
+    Value *y = emit_with(lo, ONNX_Einsum, ATTRS(attr_str("equation", equation)),
                          split_groups(lo, x, 1, groups), split_groups(lo, w, 0, groups));
     y = reshape(lo, y, out);
     for (int i = 0; bias && i < n; i++)
@@ -285,7 +293,8 @@ static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x)
     Value         *w = tensor_arg(lo, c, "weight");
     int            n = rank(w) - 2;
     const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
-    int64_t       *pads = NEW_N(lo->arena, int64_t, (size_t)n * 2), *more = NEW_N(lo->arena, int64_t, (size_t)n);
+    int64_t       *pads = NEW_N(lo->arena, int64_t, (size_t)n * 2);
+    int64_t       *more = NEW_N(lo->arena, int64_t, (size_t)n);
     for (int i = 0; i < n; i++) {
         p2o_dim_is_int(conv_pads(lo, c, n)[i], &pads[i]);
         pads[n + i] = pads[i];

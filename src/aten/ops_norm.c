@@ -12,7 +12,8 @@ static DType stat_compute(DType t) { return t == DT_F64 ? DT_F64 : DT_F32; }
 static DType stat_dtype(const Call *c, int i, DType otherwise)
 {
     const Var *v = c->outs[i];
-    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : otherwise;
+    bool       known = v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype);
+    return known ? v->recorded.dtype : otherwise;
 }
 
 /* A vector of one number a channel, against axis 1 of a tensor of this rank. */
@@ -225,8 +226,8 @@ static Value *batch_norm_node(Lower *lo, const Call *c, Value *x)
         in[3] = cast(lo, in[3], DT_F32);
         in[4] = cast(lo, in[4], DT_F32);
     }
-    return emit_with(lo, ONNX_BatchNormalization, ATTRS(attr_float("epsilon", norm_eps(c))), in[0], in[1], in[2],
-                     in[3], in[4]);
+    return emit_with(lo, ONNX_BatchNormalization, ATTRS(attr_float("epsilon", norm_eps(c))), in[0],
+                     in[1], in[2], in[3], in[4]);
 }
 
 static Value *running_stat(Lower *lo, const Call *c, int i)
@@ -249,7 +250,8 @@ static void lower_batch_norm(Lower *lo, const Call *c, Value **out)
         out[0] = batch_norm_node(lo, c, x);
         for (int i = 1; i < nouts(c) && i < 3; i++)
             if (c->outs[i])
-                out[i] = has_saved(c, i) ? running_stat(lo, c, i) : full(lo, out_shape(c, i), out_dtype(c, i), 0);
+                out[i] = has_saved(c, i) ? running_stat(lo, c, i)
+                                         : full(lo, out_shape(c, i), out_dtype(c, i), 0);
         if (is_functional(c)) {
             out[nouts(c) - 2] = tensor_arg(lo, c, "running_mean");
             out[nouts(c) - 1] = tensor_arg(lo, c, "running_var");
@@ -288,7 +290,10 @@ static Value *lower_instance_norm(Lower *lo, const Call *c)
     return cast(lo, scale_channels(lo, c, emit(lo, ONNX_Mul, s.centred, s.rstd)), x->dtype);
 }
 
-static int64_t group_count(const Call *c) { return int_arg(c, names_arg(c, "group") ? "group" : "num_groups"); }
+static int64_t group_count(const Call *c)
+{
+    return int_arg(c, names_arg(c, "group") ? "group" : "num_groups");
+}
 
 static void shape_group_norm(Infer *in, const Call *c)
 {
@@ -318,8 +323,8 @@ static void shape_group_norm(Infer *in, const Call *c)
 /* [N, groups, channels / groups * the rest] */
 static Value *in_groups(Lower *lo, Value *x, int64_t groups)
 {
-    Dim g = p2o_dim_int(lo->dims, groups);
-    Dim all = p2o_shape_product(lo->dims, x->shape, 1, rank(x)), each = p2o_dim_exact_div(lo->dims, all, g);
+    Dim g = p2o_dim_int(lo->dims, groups), all = p2o_shape_product(lo->dims, x->shape, 1, rank(x));
+    Dim each = p2o_dim_exact_div(lo->dims, all, g);
     Dim at[] = { size_at(x, 0), g, each ? each : p2o_dim_floordiv(lo->dims, all, g) };
     return reshape(lo, x, (Shape){ 3, at });
 }
@@ -392,7 +397,8 @@ static int last_axes(const Call *c, int64_t *axes)
 /* ONNX wants one type: parameters of another make it f32. */
 static void lower_layer_norm(Lower *lo, const Call *c, Value **out)
 {
-    Value  *x = tensor_arg(lo, c, "input"), *w = tensor_arg(lo, c, "weight"), *b = tensor_arg(lo, c, "bias");
+    Value  *x = tensor_arg(lo, c, "input");
+    Value  *w = tensor_arg(lo, c, "weight"), *b = tensor_arg(lo, c, "bias");
     int64_t axes[MAX_RANK];
     int     n = last_axes(c, axes);
     DType   t = x->dtype;
@@ -416,7 +422,8 @@ static void lower_rms_norm(Lower *lo, const Call *c, Value **out)
 {
     Value  *x = tensor_arg(lo, c, "input"), *w = tensor_arg(lo, c, "weight");
     DType   t = stat_compute(x->dtype);
-    double  eps = has_arg(c, "eps") ? float_arg(c, "eps") : t == DT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    double  least = t == DT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    double  eps = has_arg(c, "eps") ? float_arg(c, "eps") : least;
     int64_t axes[MAX_RANK];
     int     n = last_axes(c, axes);
     Value  *wide = cast(lo, x, t);
@@ -425,7 +432,8 @@ static void lower_rms_norm(Lower *lo, const Call *c, Value **out)
     if (nouts(c) > 1 && c->outs[1])
         out[1] = cast(lo, emit(lo, ONNX_Reciprocal, root), out_dtype(c, 1));
     if (lo->opset >= 23 && w && w->dtype == x->dtype) {
-        out[0] = emit_with(lo, ONNX_RMSNormalization, ATTRS(attr_int("axis", -n), attr_float("epsilon", eps)), x, w);
+        out[0] = emit_with(lo, ONNX_RMSNormalization,
+                           ATTRS(attr_int("axis", -n), attr_float("epsilon", eps)), x, w);
         return;
     }
     Value *y = emit(lo, ONNX_Div, wide, root);

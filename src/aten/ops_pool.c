@@ -13,7 +13,16 @@ typedef struct PoolSizes {
     bool    ceil;
 } PoolSizes;
 
-static int64_t pool_reach(const PoolSizes *v, int i) { return v->dilation[i] * (v->kernel[i] - 1) + 1; }
+static int64_t pool_reach(const PoolSizes *v, int i)
+{
+    return v->dilation[i] * (v->kernel[i] - 1) + 1;
+}
+
+/* A list of one stands for equal ones. */
+static int64_t pool_item(const Call *c, const char *name, int i)
+{
+    return int_item(c, name, list_len(c, name) == 1 ? 0 : i);
+}
 
 /* As many as the schema says: int[2] kernel_size.  Without a stride windows do not overlap. */
 static PoolSizes pool_sizes(const Call *c)
@@ -22,10 +31,10 @@ static PoolSizes pool_sizes(const Call *c)
     bool      dilated = names_arg(c, "dilation");
     v.n = c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
     for (int i = 0; i < v.n; i++) {
-        v.kernel[i] = int_item(c, "kernel_size", list_len(c, "kernel_size") == 1 ? 0 : i);
-        v.stride[i] = list_len(c, "stride") ? int_item(c, "stride", list_len(c, "stride") == 1 ? 0 : i) : v.kernel[i];
-        v.padding[i] = int_item(c, "padding", list_len(c, "padding") == 1 ? 0 : i);
-        v.dilation[i] = dilated ? int_item(c, "dilation", list_len(c, "dilation") == 1 ? 0 : i) : 1;
+        v.kernel[i] = pool_item(c, "kernel_size", i);
+        v.stride[i] = list_len(c, "stride") ? pool_item(c, "stride", i) : v.kernel[i];
+        v.padding[i] = pool_item(c, "padding", i);
+        v.dilation[i] = dilated ? pool_item(c, "dilation", i) : 1;
     }
     return v;
 }
@@ -62,7 +71,7 @@ static bool is_pool_sound(Infer *in, const Call *c)
     return true;
 }
 
-/* In ceil mode a last window may hang over the end, but must start in the input or the padding before. */
+/* In ceil mode a last window may hang over the end, but must start in the input or before it. */
 static bool may_start_behind(const PoolSizes *v, int i)
 {
     return v->ceil && v->padding[i] > pool_reach(v, i) - v->stride[i];
@@ -78,7 +87,8 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     Dim count = p2o_dim_add(t, p2o_dim_ceildiv(t, room, stride), one);
     if (!may_start_behind(v, i))
         return count;
-    return p2o_dim_min(t, count, p2o_dim_ceildiv(t, p2o_dim_add(t, size, int_dim(in, v->padding[i])), stride));
+    Dim end = p2o_dim_add(t, size, int_dim(in, v->padding[i]));
+    return p2o_dim_min(t, count, p2o_dim_ceildiv(t, end, stride));
 }
 
 /* The second result, where there is one, holds positions within each plane. */
@@ -150,8 +160,8 @@ static Value *along(Lower *lo, Value *v, int axis, int of_rank)
 
 /* Where in its plane the first largest element of each window is.  The kernel axes are moved to the end
  * and joined; what ArgMax finds there is taken apart again, last axis first. */
-static Value *window_argmax(Lower *lo, Value *taken, int lead, int n, const PoolWindow *w, const Dim *sizes,
-                            const int64_t *padding)
+static Value *window_argmax(Lower *lo, Value *taken, int lead, int n, const PoolWindow *w,
+                            const Dim *sizes, const int64_t *padding)
 {
     int64_t perm[MAX_RANK];
     int     r = lead + n;
@@ -240,14 +250,16 @@ static Attr pool_pads(Lower *lo, const PoolSizes *v)
 static void max_pool_node(Lower *lo, Value *x, const PoolSizes *v, int nout, Value **out)
 {
     emit_many(lo, ONNX_MaxPool,
-              ATTRS(pool_attr(lo, "kernel_shape", v->kernel, v->n), pool_attr(lo, "strides", v->stride, v->n),
-                    pool_pads(lo, v), pool_attr(lo, "dilations", v->dilation, v->n),
+              ATTRS(pool_attr(lo, "kernel_shape", v->kernel, v->n),
+                    pool_attr(lo, "strides", v->stride, v->n), pool_pads(lo, v),
+                    pool_attr(lo, "dilations", v->dilation, v->n),
                     attr_int("ceil_mode", v->ceil)),
               nout, out, x);
 }
 
 /* Values and positions within each plane. */
-static void max_pool_batched(Lower *lo, Value *x, const PoolSizes *v, Shape out, int nout, Value **result)
+static void max_pool_batched(Lower *lo, Value *x, const PoolSizes *v, Shape out, int nout,
+                             Value **result)
 {
     if (is_float(x->dtype) || x->dtype == DT_U8 || x->dtype == DT_I8) {
         max_pool_node(lo, x, v, nout, result);
@@ -265,7 +277,10 @@ static void max_pool_batched(Lower *lo, Value *x, const PoolSizes *v, Shape out,
 }
 
 /* ONNX's pools need a batch. */
-static Value *with_batch(Lower *lo, Value *x, int n) { return rank(x) == n + 2 ? x : unsqueeze(lo, x, 0); }
+static Value *with_batch(Lower *lo, Value *x, int n)
+{
+    return rank(x) == n + 2 ? x : unsqueeze(lo, x, 0);
+}
 
 static Shape shape_with_batch(Lower *lo, Shape s, int n)
 {
@@ -276,7 +291,8 @@ static void lower_max_pool(Lower *lo, const Call *c, Value **out)
 {
     Value    *x = tensor_arg(lo, c, "self");
     PoolSizes v = pool_sizes(c);
-    max_pool_batched(lo, with_batch(lo, x, v.n), &v, shape_with_batch(lo, out_shape(c, 0), v.n), nouts(c), out);
+    Shape     s = shape_with_batch(lo, out_shape(c, 0), v.n);
+    max_pool_batched(lo, with_batch(lo, x, v.n), &v, s, nouts(c), out);
     for (int i = 0; i < nouts(c) && rank(x) == v.n + 1; i++)
         out[i] = squeeze(lo, out[i], 0);
 }
@@ -299,16 +315,19 @@ static int64_t kernel_area(const PoolSizes *v)
 }
 
 /* How many elements of each window count along axis i: those in [from, to) of the padded input. */
-static Value *window_lengths(Lower *lo, const PoolSizes *v, int i, Value *base, Dim size, bool include_pad)
+static Value *window_lengths(Lower *lo, const PoolSizes *v, int i, Value *base, Dim size,
+                             bool include_pad)
 {
-    int64_t from = include_pad ? 0 : v->padding[i];
-    Dim     to = p2o_dim_add(lo->dims, size, p2o_dim_int(lo->dims, v->padding[i] * (include_pad ? 2 : 1)));
-    Value  *end = emit(lo, ONNX_Min, emit(lo, ONNX_Add, base, INTS(lo, v->kernel[i])), dim_value(lo, to));
+    int64_t from = include_pad ? 0 : v->padding[i], more = v->padding[i] * (include_pad ? 2 : 1);
+    Dim     to = p2o_dim_add(lo->dims, size, p2o_dim_int(lo->dims, more));
+    Value  *end = emit(lo, ONNX_Add, base, INTS(lo, v->kernel[i]));
+    end = emit(lo, ONNX_Min, end, dim_value(lo, to));
     return emit(lo, ONNX_Sub, end, from ? emit(lo, ONNX_Max, base, INTS(lo, from)) : base);
 }
 
 /* Sums over windows, divided by the number of elements that count. */
-static Value *average_by_windows(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out, int64_t divisor)
+static Value *average_by_windows(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out,
+                                 int64_t divisor)
 {
     PoolWindow w[3];
     bool       include_pad = bool_arg(c, "count_include_pad");
@@ -368,7 +387,8 @@ static Value *lower_avg_pool(Lower *lo, const Call *c)
 {
     Value    *x = tensor_arg(lo, c, "self");
     PoolSizes v = pool_sizes(c);
-    Value    *y = average_batched(lo, c, with_batch(lo, x, v.n), &v, shape_with_batch(lo, out_shape(c, 0), v.n));
+    Shape     s = shape_with_batch(lo, out_shape(c, 0), v.n);
+    Value    *y = average_batched(lo, c, with_batch(lo, x, v.n), &v, s);
     return rank(x) == v.n + 1 ? squeeze(lo, y, 0) : y;
 }
 
@@ -405,7 +425,8 @@ static PoolWindow adaptive_window(Lower *lo, Dim size, Dim out)
     w.base = emit(lo, ONNX_Div, scaled, dim_value(lo, out));
     if (w.kernel)
         return w;
-    w.kernel = p2o_dim_add(t, p2o_dim_floordiv(t, p2o_dim_sub(t, p2o_dim_add(t, size, out), one), out), one);
+    Dim up = p2o_dim_sub(t, p2o_dim_add(t, size, out), one);
+    w.kernel = p2o_dim_add(t, p2o_dim_floordiv(t, up, out), one);
     w.last = emit(lo, ONNX_Div, end, dim_value(lo, out));
     return w;
 }
@@ -432,8 +453,10 @@ static Value *adaptive_mean_axis(Lower *lo, Value *x, int axis, Dim out)
 {
     const int64_t kernel_axis = axis + 1;
     PoolWindow    w = adaptive_window(lo, size_at(x, axis), out);
-    if (!w.last)
-        return reduce(lo, ONNX_ReduceMean, split_axis(lo, x, axis, out, w.kernel), &kernel_axis, 1, false);
+    if (!w.last) {
+        Value *split = split_axis(lo, x, axis, out, w.kernel);
+        return reduce(lo, ONNX_ReduceMean, split, &kernel_axis, 1, false);
+    }
     Value *inside = emit(lo, ONNX_LessOrEqual, window_positions(lo, &w), column(lo, w.last));
     for (int i = axis + 1; i < rank(x); i++)
         inside = unsqueeze(lo, inside, rank(inside));
@@ -451,7 +474,8 @@ static bool is_even_pool(const Value *x, int lead, int n, const Dim *out, PoolSi
         int64_t size, to;
         v->kernel[i] = 1;
         if (size_at(x, lead + i) != out[i]) {
-            if (!p2o_dim_is_int(size_at(x, lead + i), &size) || !p2o_dim_is_int(out[i], &to) || to < 1 || size % to)
+            if (!p2o_dim_is_int(size_at(x, lead + i), &size) || !p2o_dim_is_int(out[i], &to) ||
+                to < 1 || size % to)
                 return false;
             v->kernel[i] = size / to;
         }
@@ -524,7 +548,8 @@ static void lower_adaptive_max_pool(Lower *lo, const Call *c, Value **result)
     for (int i = 0; i < n; i++)
         w[i] = adaptive_window(lo, size_at(x, lead + i), out[i]);
     result[0] = y;
-    result[1] = window_argmax(lo, take_all_windows(lo, x, lead, n, w), lead, n, w, x->shape.at + lead, NULL);
+    result[1] = window_argmax(lo, take_all_windows(lo, x, lead, n, w), lead, n, w,
+                              x->shape.at + lead, NULL);
 }
 
 static void shape_max_unpool(Infer *in, const Call *c)
@@ -533,13 +558,15 @@ static void shape_max_unpool(Infer *in, const Call *c)
     Shape indices = shape_arg(c, "indices");
     int   n = adaptive_dims(c), lead = x.shape.rank - n;
     if ((lead != 1 && lead != 2) || list_len(c, "output_size") != n || indices.rank != x.shape.rank) {
-        rule_fail(in, "input of rank %d and indices of rank %d for %d spatial dims", x.shape.rank, indices.rank, n);
+        rule_fail(in, "input of rank %d and indices of rank %d for %d spatial dims", x.shape.rank,
+                  indices.rank, n);
         return;
     }
     for (int i = 0; i < x.shape.rank; i++)
         if (!must_equal(in, c, x.shape.at[i], indices.at[i], "sizes of indices"))
             return;
-    set_out(in, c, 0, x.dtype, concat_shapes(in, slice_shape(x.shape, 0, lead), shape_list(in, c, "output_size")));
+    set_out(in, c, 0, x.dtype,
+            concat_shapes(in, slice_shape(x.shape, 0, lead), shape_list(in, c, "output_size")));
 }
 
 /* Elements go where the indices, positions within a plane, say; the rest is 0. */
@@ -552,8 +579,8 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
     flat[lead] = p2o_shape_product(lo->dims, x->shape, lead, rank(x));
     plane[lead] = p2o_shape_product(lo->dims, out, lead, out.rank);
     Shape  from = { lead + 1, flat }, to = { lead + 1, plane };
-    Value *y = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", lead)), full(lo, to, x->dtype, 0),
-                         reshape(lo, indices, from), reshape(lo, x, from));
+    Value *y = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", lead)),
+                         full(lo, to, x->dtype, 0), reshape(lo, indices, from), reshape(lo, x, from));
     return reshape(lo, y, out);
 }
 

@@ -6,7 +6,11 @@
  * from computed places, in the arithmetic of PyTorch's CPU kernels. */
 #include "aten/lower.h"
 
-typedef enum ResizeMode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC } ResizeMode;
+#include <math.h>
+
+typedef enum ResizeMode {
+    RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC
+} ResizeMode;
 
 #define CUBIC_A    (-0.75)
 #define CUBIC_AA_A (-0.5)       /* with antialiasing */
@@ -37,7 +41,9 @@ static ResizeMode resize_mode(const Call *c)
     const char *key = c->schema->key;
     if (strstr(key, "nearest_exact"))
         return RESIZE_NEAREST_EXACT;
-    return strstr(key, "nearest") ? RESIZE_NEAREST : strstr(key, "cubic") ? RESIZE_CUBIC : RESIZE_LINEAR;
+    if (strstr(key, "nearest"))
+        return RESIZE_NEAREST;
+    return strstr(key, "cubic") ? RESIZE_CUBIC : RESIZE_LINEAR;
 }
 
 /* The scale of spatial axis i; 0 where none is given. */
@@ -68,13 +74,17 @@ static bool is_plain_scale(double scale, int64_t *count)
     return true;
 }
 
+static Dim scaled_dim(Dims *t, Dim size, int64_t count)
+{
+    return p2o_dim_floordiv(t, p2o_dim_mul(t, size, p2o_dim_int(t, count)), p2o_dim_int(t, SCALE_UNIT));
+}
+
 /* floor(size * scale) in double precision; what no Dim can say is computed when the model runs. */
 static Dim resized(Infer *in, const Call *c, Dim size, double scale, int axis)
 {
     int64_t n, count;
     if (is_plain_scale(scale, &count))
-        return p2o_dim_floordiv(in->dims, p2o_dim_mul(in->dims, size, int_dim(in, count)),
-                                int_dim(in, SCALE_UNIT));
+        return scaled_dim(in->dims, size, count);
     if (p2o_dim_is_int(size, &n) && (double)n * scale < 1e15)
         return int_dim(in, (int64_t)((double)n * scale));
     return data_dim(in, c, 0, axis);
@@ -101,10 +111,12 @@ static void shape_resize(Infer *in, const Call *c)
 
 static ResizeCall resize_call(const Call *c, const Value *x)
 {
-    ResizeCall r = { .mode = resize_mode(c), .n = resize_dims(c), .antialias = strstr(c->schema->key, "_aa") != NULL,
-                     .align_corners = names_arg(c, "align_corners") && bool_arg(c, "align_corners") };
+    ResizeCall r = { .mode = resize_mode(c), .n = resize_dims(c) };
+    r.antialias = strstr(c->schema->key, "_aa") != NULL;
+    r.align_corners = names_arg(c, "align_corners") && bool_arg(c, "align_corners");
     for (int i = 0; i < r.n; i++)
-        r.axis[i] = (ResizeAxis){ size_at(x, 2 + i), out_shape(c, 0).at[2 + i], scale_arg(c, r.n, i) };
+        r.axis[i] = (ResizeAxis){ size_at(x, 2 + i), out_shape(c, 0).at[2 + i],
+                                  scale_arg(c, r.n, i) };
     return r;
 }
 
@@ -120,36 +132,57 @@ static bool is_scale_exact(Lower *lo, const ResizeAxis *a)
 {
     int64_t count, in, out;
     if (is_plain_scale(a->scale, &count)) {
-        Dim want = p2o_dim_floordiv(lo->dims, p2o_dim_mul(lo->dims, a->in, p2o_dim_int(lo->dims, count)),
-                                    p2o_dim_int(lo->dims, SCALE_UNIT));
-        return p2o_dim_eq(lo->dims, want, a->out) == YES;
+        return p2o_dim_eq(lo->dims, scaled_dim(lo->dims, a->in, count), a->out) == YES;
     }
     return p2o_dim_is_int(a->in, &in) && p2o_dim_is_int(a->out, &out) && in < 1 << 24 &&
            (int64_t)((float)in * (float)a->scale) == out;
 }
 
-/* out / in as a fraction, where sizes tell. */
-static bool size_ratio(Lower *lo, const ResizeAxis *a, int64_t *p, int64_t *q)
+/* PyTorch takes element floor(i * f32(1 / scale)), ONNX Runtime floor(i / f32(scale)), both in f32. */
+static bool same_elements(float inverse, float scale, int64_t in, int64_t out)
 {
-    Dim up = p2o_dim_exact_div(lo->dims, a->out, a->in), down = p2o_dim_exact_div(lo->dims, a->in, a->out);
-    *p = *q = 1;
-    if (p2o_dim_is_int(a->out, p) && p2o_dim_is_int(a->in, q))
-        return *p > 0 && *q > 0;
-    return p2o_dim_is_int(up, p) || p2o_dim_is_int(down, q);
+    if (out > 1 << 20)
+        return false;
+    for (int64_t i = 0; i < out; i++) {
+        int64_t one = (int64_t)floorf((float)i * inverse), other = (int64_t)floorf((float)i / scale);
+        if ((one < in ? one : in - 1) != (other < in ? other : in - 1))
+            return false;
+    }
+    return true;
 }
 
-/* PyTorch takes element floor(i * f32(q / p)), ONNX Runtime floor(i / f32(p / q)).  Where i q / p is a
- * whole number both find it when their factor is not rounded to the wrong side; elsewhere it is far away. */
-static bool is_nearest_exact(Lower *lo, const ResizeAxis *a)
+/* in is out / 2, rounded up or down: no i * in / out is a whole number but for even sizes, and the
+ * nearest is far away in f32 up to sizes of 4000. */
+static bool is_half(Lower *lo, Dim in, Dim out)
 {
-    int64_t p, q;
-    if (a->scale > 0) {
-        double inverse = (double)(float)(1 / a->scale);
-        return is_plain_scale(a->scale, &p) && inverse * a->scale >= 1;
+    Dims *t = lo->dims;
+    Dim   two = p2o_dim_int(t, 2), up = p2o_dim_add(t, out, p2o_dim_int(t, 1));
+    return p2o_dim_eq(t, in, p2o_dim_floordiv(t, out, two)) == YES ||
+           p2o_dim_eq(t, in, p2o_dim_floordiv(t, up, two)) == YES;
+}
+
+/* Where not tried out: i * q / p, with p / q the scale, is either far from a whole number or one, and
+ * then found when a factor is not rounded to the wrong side. */
+static bool is_nearest_exact(Lower *lo, ResizeMode mode, const ResizeAxis *a)
+{
+    int64_t in, out, p = 1, q = 1;
+    bool    known = p2o_dim_is_int(a->in, &in) && p2o_dim_is_int(a->out, &out);
+    float   scale = a->scale > 0 ? (float)a->scale : 1, inverse = a->scale > 0 ? (float)(1 / a->scale) : 1;
+    if (a->scale > 0 && known && mode == RESIZE_NEAREST)
+        return same_elements(inverse, scale, in, out);
+    if (a->scale > 0)
+        return is_plain_scale(a->scale, &p) && (double)inverse * a->scale >= 1;
+    if (known && mode == RESIZE_NEAREST)
+        return same_elements((float)in / (float)out, (float)out / (float)in, in, out);
+    if (known) {
+        p = out;
+        q = in;
+    } else if (!p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->out, a->in), &p) &&
+               !p2o_dim_is_int(p2o_dim_exact_div(lo->dims, a->in, a->out), &q)) {
+        return mode == RESIZE_NEAREST && is_half(lo, a->in, a->out);
     }
-    if (!size_ratio(lo, a, &p, &q))
-        return false;
-    float inverse = (float)q / (float)p, scale = (float)p / (float)q;
+    inverse = (float)q / (float)p;
+    scale = (float)p / (float)q;
     return (double)inverse * (double)p >= (double)q && (double)scale * (double)q <= (double)p;
 }
 
@@ -165,7 +198,7 @@ static bool fits_one_node(Lower *lo, ResizeCall *r, DType t)
         const ResizeAxis *a = &r->axis[i];
         any_scale |= a->scale > 0;
         r->by_scale &= a->scale > 0 && is_scale_exact(lo, a);
-        if (r->mode <= RESIZE_NEAREST_EXACT && !is_nearest_exact(lo, a))
+        if (r->mode <= RESIZE_NEAREST_EXACT && !is_nearest_exact(lo, r->mode, a))
             return false;
     }
     return t != DT_F64 && (r->by_scale || !any_scale || r->align_corners);
@@ -192,11 +225,14 @@ static Value *resize_node(Lower *lo, const ResizeCall *r, Value *x, Shape out)
 
     for (int i = 0; i < r->n; i++)
         scales[2 + i] = (float)r->axis[i].scale;
+    const char *places = r->align_corners ? "align_corners" : "half_pixel";
+    if (r->mode == RESIZE_NEAREST)
+        places = "asymmetric";
     attrs[n++] = attr_str("mode", modes[r->mode]);
-    attrs[n++] = attr_str("coordinate_transformation_mode",
-                          r->mode == RESIZE_NEAREST ? "asymmetric" : r->align_corners ? "align_corners" : "half_pixel");
+    attrs[n++] = attr_str("coordinate_transformation_mode", places);
     if (nearest)
-        attrs[n++] = attr_str("nearest_mode", r->mode == RESIZE_NEAREST ? "floor" : "round_prefer_ceil");
+        attrs[n++] = attr_str("nearest_mode",
+                              r->mode == RESIZE_NEAREST ? "floor" : "round_prefer_ceil");
     if (r->mode == RESIZE_CUBIC)
         attrs[n++] = attr_float("cubic_coeff_a", r->antialias ? CUBIC_AA_A : CUBIC_A);
     if (r->antialias) {
@@ -210,8 +246,15 @@ static Value *resize_node(Lower *lo, const ResizeCall *r, Value *x, Shape out)
     return p2o_build(lo->b, ONNX_Resize, n, attrs, INPUTS(x, NULL, by_scale, by_size));
 }
 
-static Value *plus_number(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Add, x, num(lo, x->dtype, f)); }
-static Value *times_number(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Mul, x, num(lo, x->dtype, f)); }
+static Value *shifted_number(Lower *lo, Value *x, double f)
+{
+    return emit(lo, ONNX_Add, x, num(lo, x->dtype, f));
+}
+
+static Value *scaled_number(Lower *lo, Value *x, double f)
+{
+    return emit(lo, ONNX_Mul, x, num(lo, x->dtype, f));
+}
 
 /* Input elements per output element. */
 static Value *resize_step(Lower *lo, const ResizeCall *r, const ResizeAxis *a, DType t)
@@ -220,7 +263,7 @@ static Value *resize_step(Lower *lo, const ResizeCall *r, const ResizeAxis *a, D
     Dim   one = p2o_dim_int(d, 1), in = a->in, out = a->out;
     if (a->scale > 0 && !r->align_corners)
         return num(lo, t, 1 / a->scale);
-    if (r->align_corners) {                 /* of a single output element, 0: antialiased ones are shifted */
+    if (r->align_corners) {                 /* 0 where there is one element, which may be shifted */
         Dim steps = p2o_dim_sub(d, out, one);
         in = p2o_dim_sub(d, in, one);
         if (r->antialias)
@@ -236,20 +279,24 @@ static Value *resize_places(Lower *lo, const ResizeCall *r, const ResizeAxis *a,
     Value *i = cast(lo, range_of(lo, a->out, 1), t), *step = resize_step(lo, r, a, t);
     if (r->mode == RESIZE_NEAREST || r->align_corners)
         return emit(lo, ONNX_Mul, i, step);
-    Value *at = emit(lo, ONNX_Mul, plus_number(lo, i, 0.5), step);
-    if (r->mode == RESIZE_NEAREST_EXACT)
-        return at;
-    at = plus_number(lo, at, -0.5);
+    i = shifted_number(lo, i, 0.5);
+    if (r->mode == RESIZE_NEAREST_EXACT) {  /* fused there: rounded once, and again when 0.5 is added */
+        Value *at = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), cast(lo, step, DT_F64));
+        return shifted_number(lo, cast(lo, shifted_number(lo, at, -0.5), t), 0.5);
+    }
+    Value *at = shifted_number(lo, emit(lo, ONNX_Mul, i, step), -0.5);
     return r->mode == RESIZE_CUBIC ? at : emit(lo, ONNX_Max, at, num(lo, t, 0));
 }
 
 /* Elements `offset` from those, the border's own beyond it. */
-static Value *take_near(Lower *lo, const ResizeCall *r, Value *x, int axis, Value *whole, int64_t offset)
+static Value *take_near(Lower *lo, const ResizeCall *r, Value *x, int axis, Value *whole,
+                        int64_t offset)
 {
-    Value *at = whole, *last = dim_value(lo, p2o_dim_sub(lo->dims, size_at(x, axis), p2o_dim_int(lo->dims, 1)));
+    Dim    last = p2o_dim_sub(lo->dims, size_at(x, axis), p2o_dim_int(lo->dims, 1));
+    Value *at = whole;
     if (offset)
         at = emit(lo, ONNX_Add, at, INTS(lo, offset));
-    at = emit(lo, ONNX_Min, at, last);
+    at = emit(lo, ONNX_Min, at, dim_value(lo, last));
     if (r->mode == RESIZE_CUBIC)            /* others lie in the input */
         at = emit(lo, ONNX_Max, at, INTS(lo, 0));
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
@@ -258,15 +305,15 @@ static Value *take_near(Lower *lo, const ResizeCall *r, Value *x, int axis, Valu
 /* Weight of an element at distance d: Keys' kernel, for d in [0, 1] and in [1, 2]. */
 static Value *cubic_near(Lower *lo, Value *d, double a)
 {
-    Value *v = plus_number(lo, times_number(lo, d, a + 2), -(a + 3));
-    return plus_number(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, v, d), d), 1);
+    Value *v = shifted_number(lo, scaled_number(lo, d, a + 2), -(a + 3));
+    return shifted_number(lo, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, v, d), d), 1);
 }
 
 static Value *cubic_far(Lower *lo, Value *d, double a)
 {
-    Value *v = plus_number(lo, times_number(lo, d, a), -5 * a);
-    v = plus_number(lo, emit(lo, ONNX_Mul, v, d), 8 * a);
-    return plus_number(lo, emit(lo, ONNX_Mul, v, d), -4 * a);
+    Value *v = shifted_number(lo, scaled_number(lo, d, a), -5 * a);
+    v = shifted_number(lo, emit(lo, ONNX_Mul, v, d), 8 * a);
+    return shifted_number(lo, emit(lo, ONNX_Mul, v, d), -4 * a);
 }
 
 static Value *resize_weight(Lower *lo, ResizeMode mode, Value *part, int64_t offset)
@@ -275,10 +322,10 @@ static Value *resize_weight(Lower *lo, ResizeMode mode, Value *part, int64_t off
     if (mode == RESIZE_LINEAR)
         return offset ? part : rest;
     switch (offset) {
-    case -1: return cubic_far(lo, plus_number(lo, part, 1), CUBIC_A);
+    case -1: return cubic_far(lo, shifted_number(lo, part, 1), CUBIC_A);
     case 0: return cubic_near(lo, part, CUBIC_A);
     case 1: return cubic_near(lo, rest, CUBIC_A);
-    default: return cubic_far(lo, plus_number(lo, rest, 1), CUBIC_A);
+    default: return cubic_far(lo, shifted_number(lo, rest, 1), CUBIC_A);
     }
 }
 
@@ -312,8 +359,9 @@ static Value *filter_at(Lower *lo, ResizeMode mode, Value *d)
     DType t = d->dtype;
     if (mode == RESIZE_LINEAR)
         return emit(lo, ONNX_Max, emit(lo, ONNX_Sub, num(lo, t, 1), d), num(lo, t, 0));
-    Value *far = emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 2)), cubic_far(lo, d, CUBIC_AA_A), num(lo, t, 0));
-    return emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 1)), cubic_near(lo, d, CUBIC_AA_A), far);
+    Value *far = cubic_far(lo, d, CUBIC_AA_A), *near = cubic_near(lo, d, CUBIC_AA_A);
+    far = emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 2)), far, num(lo, t, 0));
+    return emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 1)), near, far);
 }
 
 /* Antialiased: a product with the matrix of weights, the filter stretched by the step where that is more
@@ -321,11 +369,13 @@ static Value *filter_at(Lower *lo, ResizeMode mode, Value *d)
 static Value *antialias_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DType t)
 {
     const ResizeAxis *a = &r->axis[i];
-    const int64_t     over_in = i == r->n - 1 ? 0 : 1;      /* [in, out] for the last axis, else [out, in] */
+    const int64_t     over_in = i < r->n - 1;       /* [in, out] for the last axis, else [out, in] */
+    const int         new_in = over_in ? 0 : 1;
     Value *step = resize_step(lo, r, a, t);
-    Value *centre = emit(lo, ONNX_Mul, plus_number(lo, cast(lo, range_of(lo, a->out, 1), t), 0.5), step);
-    Value *from = plus_number(lo, cast(lo, range_of(lo, a->in, 1), t), 0.5);
-    Value *apart = emit(lo, ONNX_Sub, unsqueeze(lo, from, over_in ? 0 : 1), unsqueeze(lo, centre, over_in ? 1 : 0));
+    Value *centre = shifted_number(lo, cast(lo, range_of(lo, a->out, 1), t), 0.5);
+    Value *from = shifted_number(lo, cast(lo, range_of(lo, a->in, 1), t), 0.5);
+    centre = emit(lo, ONNX_Mul, centre, step);
+    Value *apart = emit(lo, ONNX_Sub, unsqueeze(lo, from, new_in), unsqueeze(lo, centre, !new_in));
     Value *d = emit(lo, ONNX_Div, emit(lo, ONNX_Abs, apart), emit(lo, ONNX_Max, step, num(lo, t, 1)));
     Value *w = filter_at(lo, r->mode, d);
     w = emit(lo, ONNX_Div, w, reduce(lo, ONNX_ReduceSum, w, &over_in, 1, true));
@@ -338,9 +388,10 @@ static void compute_sizes(Lower *lo, const Call *c, const ResizeCall *r)
     int64_t count;
     for (int i = 0; i < r->n; i++) {
         double scale = scale_arg(c, r->n, i);
-        if (list_len(c, "output_size") || is_plain_scale(scale, &count) || p2o_dim_is_int(r->axis[i].in, NULL))
+        if (list_len(c, "output_size") || is_plain_scale(scale, &count) ||
+            p2o_dim_is_int(r->axis[i].in, NULL))
             continue;
-        Value *product = times_number(lo, cast(lo, dim_scalar(lo, r->axis[i].in), DT_F64), scale);
+        Value *product = scaled_number(lo, cast(lo, dim_scalar(lo, r->axis[i].in), DT_F64), scale);
         carries_int(lo, cast(lo, product, DT_I64), r->axis[i].out);
     }
 }

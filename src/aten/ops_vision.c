@@ -29,9 +29,10 @@ static Value *lower_grid_sampler(Lower *lo, const Call *c)
     int64_t mode = int_arg(c, "interpolation_mode"), padding = int_arg(c, "padding_mode");
 
     if (mode < 0 || mode > 2 || padding < 0 || padding > 2)
-        return unsupported(lo, c, "interpolation mode %lld, padding mode %lld", (long long)mode, (long long)padding);
+        return unsupported(lo, c, "interpolation mode %lld, padding mode %lld", (long long)mode,
+                           (long long)padding);
     if (rank(x) == 5 && (lo->opset < 20 || mode == 2))
-        return unsupported(lo, c, mode == 2 ? "cubic sampling in three dims" : "three dims before opset 20");
+        return unsupported(lo, c, "%s", mode == 2 ? "cubic sampling in three dims" : "three dims before opset 20");
     return emit_with(lo, ONNX_GridSample,
                      ATTRS(attr_str("mode", (lo->opset >= 20 ? modes : old_modes)[mode]),
                            attr_str("padding_mode", paddings[padding]),
@@ -65,7 +66,7 @@ static Value *theta_column(Lower *lo, Value *theta, int k, int n)
     return emit(lo, ONNX_Unsqueeze, v, ints_const(lo, (const int64_t[]){ 1, 2, 3 }, (size_t)n));
 }
 
-/* Coordinates of n steps from -1 to 1 of their outer edges, or of their centres when corners are aligned:
+/* Places of n elements whose outer edges are at -1 and 1, or whose centres are when corners are aligned:
  * (2 i - (n - 1)) / n, or / (n - 1), and 0 for a single one. */
 static Value *affine_steps(Lower *lo, Dim n, bool align_corners, DType t, int trailing)
 {
@@ -149,7 +150,8 @@ static Value *lower_roi_align(Lower *lo, const Call *c)
 {
     Value  *x = tensor_arg(lo, c, "input"), *rois = tensor_as(lo, c, "rois", x->dtype);
     int64_t height, width, samples = int_arg(c, "sampling_ratio");
-    if (!p2o_dim_is_int(dim_arg(c, "pooled_height"), &height) || !p2o_dim_is_int(dim_arg(c, "pooled_width"), &width))
+    if (!p2o_dim_is_int(dim_arg(c, "pooled_height"), &height) ||
+        !p2o_dim_is_int(dim_arg(c, "pooled_width"), &width))
         return unsupported(lo, c, "an output size known at run time only");
     Value *batch = cast(lo, select_axis(lo, rois, 1, p2o_dim_int(lo->dims, 0)), DT_I64);
     Value *boxes = slice_axis(lo, rois, 1, p2o_dim_int(lo->dims, 1), p2o_dim_int(lo->dims, 5), 1);
@@ -165,7 +167,8 @@ static Value *lower_roi_align(Lower *lo, const Call *c)
 
 static void shape_deform_conv(Infer *in, const Call *c)
 {
-    static const char *const names[2][3] = { { "stride_h", "pad_h", "dilation_h" }, { "stride_w", "pad_w", "dilation_w" } };
+    static const char *const names[2][3] = { { "stride_h", "pad_h", "dilation_h" },
+                                             { "stride_w", "pad_w", "dilation_w" } };
     Type    x = type_arg(c, "input");
     Shape   w = shape_arg(c, "weight");
     Dims   *t = in->dims;

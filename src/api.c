@@ -118,6 +118,14 @@ static p2o_status result_of(p2o_conversion *c, size_t errors_before)
     return P2O_ERR_UNSUPPORTED;
 }
 
+/* Made when first needed: a file that cannot be read needs no operators. */
+static Ops *operators(p2o_conversion *c)
+{
+    if (!c->ops)
+        c->ops = p2o_ops_new(c->arena, c->dims);
+    return c->ops;
+}
+
 static p2o_status misuse(p2o_conversion *c, const char *what)
 {
     p2o_diag(c->diags, DIAG_MISUSE, 0, "%s", what);
@@ -129,7 +137,6 @@ static p2o_status step_new(p2o_conversion *c, const void *arg)
     (void)arg;
     c->diags = p2o_diags_new(c->arena, publish_diag, c);
     c->dims = p2o_dims_new(c->arena);
-    c->ops = p2o_ops_new(c->arena, c->dims);
     return P2O_OK;
 }
 
@@ -362,11 +369,11 @@ static bool line_up(p2o_conversion *c)
 {
     bool ok = true;
     for (int i = 0; i < c->nprogram; i++)
-        ok &= p2o_functional(c->ops, c->programs[i]);
+        ok &= p2o_functional(operators(c), c->programs[i]);
     if (!ok || c->nprogram == 1)
         return ok;
     return p2o_align_inputs(c->programs, c->nprogram, c->bindings) &&
-           p2o_align(c->ops, c->programs, c->nprogram, c->bindings);
+           p2o_align(operators(c), c->programs, c->nprogram, c->bindings);
 }
 
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
@@ -501,7 +508,7 @@ const char *p2o_report(p2o_conversion *c)
 static p2o_status step_ops(p2o_conversion *c, const void *arg)
 {
     const TextStep *s = arg;
-    *s->text = p2o_report_ops(c->arena, c->ops);
+    *s->text = p2o_report_ops(c->arena, operators(c));
     return P2O_OK;
 }
 
@@ -523,7 +530,7 @@ static p2o_status step_inspect(p2o_conversion *c, const void *arg)
         return result_of(c, errors);
     FileKind kind = p2o_sniff(c->diags, source, &zip);
     if (p2o_diags_errors(c->diags) == errors)
-        *s->text = p2o_report_file(c->diags, c->dims, c->ops, source, kind, zip);
+        *s->text = p2o_report_file(c->diags, c->dims, operators(c), source, kind, zip);
     return result_of(c, errors);
 }
 

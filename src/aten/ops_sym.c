@@ -14,6 +14,9 @@ static void shape_sym_size(Infer *in, const Call *c)
         set_int(in, c, 0, s.at[dim]);
 }
 
+/* A fact about memory that no result carries. */
+static void shape_sym_offset(Infer *in, const Call *c) { set_int(in, c, 0, NULL); }
+
 static void shape_sym_numel(Infer *in, const Call *c)
 {
     set_int(in, c, 0, shape_nelem(in->dims, shape_arg(c, "self")));
@@ -289,6 +292,7 @@ static Value *lower_ite(Lower *lo, const Call *c)
 const AtenOp p2o_ops_sym[] = {
     { "sym_size.int(Tensor self, int dim) -> SymInt", shape_sym_size },
     { "sym_numel(Tensor self) -> SymInt", shape_sym_numel },
+    { "sym_storage_offset(Tensor self) -> SymInt", shape_sym_offset, .limits = "only as something that is asserted" },
     ROW_NUMBER("add", shape_number_add, lower_number_add),
     ROW_NUMBER("sub", shape_number_sub, lower_number_sub),
     ROW_NUMBER("mul", shape_number_mul, lower_number_mul),

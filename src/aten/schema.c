@@ -173,8 +173,13 @@ static Str key_part(const char *text)
 
 const char *p2o_schema_key(Arena *a, const char *text)
 {
-    Str name = key_part(text);
-    return p2o_printf(a, "%s%.*s", strstr(p2o_str_dup(a, name), "::") ? "" : "aten::", STR_ARG(name));
+    Str  name = key_part(text);
+    bool spaced = memchr(name.p, ':', name.n) != NULL;
+    size_t lead = spaced ? 0 : strlen("aten::");
+    char  *key = p2o_alloc(a, lead + name.n + 1);
+    memcpy(key, "aten::", lead);
+    memcpy(key + lead, name.p, name.n);
+    return key;
 }
 
 Schema *p2o_schema_parse(Arena *a, Dims *t, const char *text, const char **error)

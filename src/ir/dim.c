@@ -198,6 +198,8 @@ void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v)
     assert(sym->kind == DIM_SYM);
     thaw(sym)->value = v;
     thaw(sym)->has_hint = true;
+    if (v >= 1 && sym->floor < 1)
+        thaw(sym)->floor = 1;
 }
 
 static void mark_used(Dim d) { thaw(d)->is_used = true; }

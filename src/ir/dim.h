@@ -43,7 +43,7 @@ void p2o_dim_set_range(Dims *t, Dim sym, int64_t lo, int64_t hi);
 /* The least the symbol can be by the capture.  PyTorch writes 2 where 1 and even 0 work as well, so only
  * p2o_dim_assume relies on it. */
 void p2o_dim_set_floor(Dims *t, Dim sym, int64_t lo);
-/* What the symbol was when the program was captured. */
+/* What the symbol was when the program was captured; at least 1 makes that its floor. */
 void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v);
 
 Dim p2o_dim_add(Dims *t, Dim a, Dim b);

@@ -35,8 +35,8 @@ static void shape_new(Infer *in, const Call *c)
 static void shape_full(Infer *in, const Call *c)
 {
     Type v = type_arg(c, "fill_value");
-    set_created(in, c, dtype_arg(c, "dtype", v.kind == TY_FLOAT && !is_complex(v.dtype) ? default_dtype(c) : v.dtype),
-                shape_list(in, c, "size"));
+    bool real = v.kind == TY_FLOAT && !is_complex(v.dtype);
+    set_created(in, c, dtype_arg(c, "dtype", real ? default_dtype(c) : v.dtype), shape_list(in, c, "size"));
 }
 
 static void shape_fill(Infer *in, const Call *c)
@@ -274,7 +274,8 @@ static void shape_linspace(Infer *in, const Call *c)
 /* Between integers, both ends are integers first. */
 static bool ends_are_const(const Call *c, double *start, double *end)
 {
-    if (!p2o_number_is_const(p2o_call_arg(c, "start"), start) || !p2o_number_is_const(p2o_call_arg(c, "end"), end))
+    if (!p2o_number_is_const(p2o_call_arg(c, "start"), start) ||
+        !p2o_number_is_const(p2o_call_arg(c, "end"), end))
         return false;
     if (!is_float(out_dtype(c, 0))) {
         *start = trunc(*start);
@@ -305,7 +306,8 @@ static Value *spaced_value(Lower *lo, const Call *c)
     Dims  *d = lo->dims;
     Dim    n = out_shape(c, 0).at[0], one = p2o_dim_int(d, 1), last = p2o_dim_sub(d, n, one);
     Value *start = space_end(lo, c, "start"), *end = space_end(lo, c, "end"), *i = iota(lo, n);
-    Value *step = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, end, start), count_value(lo, p2o_dim_max(d, last, one), DT_F64));
+    Value *steps = count_value(lo, p2o_dim_max(d, last, one), DT_F64);
+    Value *step = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, end, start), steps);
     Value *half = dim_value(lo, p2o_dim_max(d, p2o_dim_floordiv(d, n, p2o_dim_int(d, 2)), one));
     Value *is_first = emit(lo, ONNX_Less, i, half);
     Value *k = choose(lo, is_first, i, emit(lo, ONNX_Sub, i, dim_value(lo, last)));
@@ -348,7 +350,8 @@ static Value *lower_eye(Lower *lo, const Call *c)
 }
 
 /* The places of a triangle in row-major order; how many there are. */
-static int64_t triangle(int64_t rows, int64_t cols, int64_t offset, bool upper, int64_t *row, int64_t *col)
+static int64_t triangle_places(int64_t rows, int64_t cols, int64_t offset, bool upper, int64_t *row,
+                               int64_t *col)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -374,7 +377,7 @@ static void shape_triangle_indices(Infer *in, const Call *c)
     }
     if (!must_fit(in, (double)rows * (double)cols))
         return;
-    int64_t n = triangle(rows, cols, int_arg(c, "offset"), is_upper(c), NULL, NULL);
+    int64_t n = triangle_places(rows, cols, int_arg(c, "offset"), is_upper(c), NULL, NULL);
     set_created(in, c, dtype_arg(c, "dtype", DT_I64), (Shape){ 2, (Dim[]){ int_dim(in, 2), int_dim(in, n) } });
 }
 
@@ -385,7 +388,8 @@ static Value *lower_triangle_indices(Lower *lo, const Call *c)
     p2o_dim_is_int(out_shape(c, 0).at[1], &n);
     int64_t *at = NEW_N(lo->arena, int64_t, 2 * (size_t)n + 1);
     sizes[0] = 2;
-    sizes[1] = triangle(int_arg(c, "row"), int_arg(c, "col"), int_arg(c, "offset"), is_upper(c), at, at + n);
+    sizes[1] = triangle_places(int_arg(c, "row"), int_arg(c, "col"), int_arg(c, "offset"), is_upper(c), at,
+                               at + n);
     return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_I64, 2, sizes, at)), out_dtype(c, 0));
 }
 
@@ -437,7 +441,7 @@ static void shape_window(Infer *in, const Call *c)
 
 static const double two_pi = 6.28318530717958647693;
 
-static double window_at(const Call *c, const Window *w, double i, double last)
+static double window_weight(const Call *c, const Window *w, double i, double last)
 {
     double sum = 0;
     if (w->at)
@@ -472,14 +476,18 @@ static Value *window(Lower *lo, const Call *c, Window w)
     }
     double *v = NEW_N(lo->arena, double, (size_t)fixed + 1);
     for (int64_t i = 0; i < fixed; i++)
-        v[i] = fixed == 1 ? 1 : window_at(c, &w, (double)i, (double)(periodic ? fixed : fixed - 1));
+        v[i] = fixed == 1 ? 1 : window_weight(c, &w, (double)i, (double)(periodic ? fixed : fixed - 1));
     return constant_vector(lo, out_dtype(c, 0), v, (size_t)fixed);
 }
 
 static Value *lower_hann(Lower *lo, const Call *c) { return window(lo, c, (Window){ { 0.5, -0.5, 0 }, NULL }); }
-static Value *lower_blackman(Lower *lo, const Call *c) { return window(lo, c, (Window){ { 0.42, -0.5, 0.08 }, NULL }); }
 static Value *lower_bartlett(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = bartlett_at }); }
 static Value *lower_kaiser(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = kaiser_at }); }
+
+static Value *lower_blackman(Lower *lo, const Call *c)
+{
+    return window(lo, c, (Window){ { 0.42, -0.5, 0.08 }, NULL });
+}
 
 static Value *lower_hamming(Lower *lo, const Call *c)
 {

@@ -59,7 +59,8 @@ static void shape_pairwise_distance(Infer *in, const Call *c)
     if (s.rank == 0)
         rule_fail(in, "vectors of rank 0");
     else
-        set_out(in, c, 0, t, bool_arg(c, "keepdim") ? with_last(in, s, int_dim(in, 1)) : slice_shape(s, 0, s.rank - 1));
+        set_out(in, c, 0, t,
+                bool_arg(c, "keepdim") ? with_last(in, s, int_dim(in, 1)) : slice_shape(s, 0, s.rank - 1));
 }
 
 static Value *lower_pairwise_distance(Lower *lo, const Call *c)
@@ -85,7 +86,9 @@ static Value *lower_dist(Lower *lo, const Call *c)
     double  p;
     for (int i = 0; i < rank(d); i++)
         axes[i] = i;
-    return fixed_number(lo, c, "p", &p) ? cast(lo, p_norm(lo, d, axes, rank(d), false, p), out_dtype(c, 0)) : NULL;
+    if (!fixed_number(lo, c, "p", &p))
+        return NULL;
+    return cast(lo, p_norm(lo, d, axes, rank(d), false, p), out_dtype(c, 0));
 }
 
 static void shape_cdist(Infer *in, const Call *c)

@@ -40,8 +40,9 @@ static Shape broadcast_args(Infer *in, const Call *c, const char *const *names, 
     return s;
 }
 
-#define NAMES(...)                 (const char *const[]){ __VA_ARGS__ }, (int)COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
-#define BROADCAST(in, c, ...)      broadcast_args(in, c, NAMES(__VA_ARGS__))
+#define BROADCAST(in, c, ...)                                            \
+    broadcast_args(in, c, (const char *const[]){ __VA_ARGS__ },          \
+                   (int)COUNT_OF(((const char *const[]){ __VA_ARGS__ })))
 
 static void shape_l1_loss(Infer *in, const Call *c)
 {
@@ -107,16 +108,16 @@ static Value *reduced_loss(Lower *lo, const Call *c, Value *x)
     return cast(lo, x, out_dtype(c, 0));
 }
 
-static Value *at_least_zero(Lower *lo, Value *x) { return emit(lo, ONNX_Max, x, num(lo, x->dtype, 0)); }
+static Value *nonnegative(Lower *lo, Value *x) { return emit(lo, ONNX_Max, x, num(lo, x->dtype, 0)); }
 
-static Value *difference(Lower *lo, const Call *c)
+static Value *loss_difference(Lower *lo, const Call *c)
 {
     return emit(lo, ONNX_Sub, loss_arg(lo, c, "self"), loss_arg(lo, c, "target"));
 }
 
 static Value *lower_mse_loss(Lower *lo, const Call *c)
 {
-    Value *d = difference(lo, c);
+    Value *d = loss_difference(lo, c);
     if (is_reduced_by(c, REDUCE_SUM) && rank(d))
         return cast(lo, reduce_whole(lo, ONNX_ReduceSumSquare, d), out_dtype(c, 0));
     return reduced_loss(lo, c, emit(lo, ONNX_Mul, d, d));
@@ -124,7 +125,7 @@ static Value *lower_mse_loss(Lower *lo, const Call *c)
 
 static Value *l1_of(Lower *lo, const Call *c)
 {
-    Value *d = difference(lo, c);
+    Value *d = loss_difference(lo, c);
     if (is_reduced_by(c, REDUCE_SUM) && rank(d))
         return cast(lo, reduce_whole(lo, ONNX_ReduceL1, d), out_dtype(c, 0));
     return reduced_loss(lo, c, emit(lo, ONNX_Abs, d));
@@ -135,7 +136,7 @@ static Value *lower_l1_loss(Lower *lo, const Call *c) { return l1_of(lo, c); }
 /* z^2 / 2 up to z = delta, straight from there on: m * (z - m / 2) with m = min(z, delta). */
 static Value *huber_of(Lower *lo, const Call *c, double delta)
 {
-    Value *z = emit(lo, ONNX_Abs, difference(lo, c));
+    Value *z = emit(lo, ONNX_Abs, loss_difference(lo, c));
     Value *m = emit(lo, ONNX_Min, z, num(lo, z->dtype, delta));
     return emit(lo, ONNX_Mul, m, emit(lo, ONNX_Sub, z, times_num(lo, m, 0.5)));
 }
@@ -226,15 +227,18 @@ static Value *lower_poisson_nll(Lower *lo, const Call *c)
     return reduced_loss(lo, c, loss);
 }
 
-static Value *is_number(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Equal, x, num(lo, x->dtype, f)); }
+static Value *target_is(Lower *lo, Value *t, double f)
+{
+    return emit(lo, ONNX_Equal, t, num(lo, t->dtype, f));
+}
 
 /* max(0, margin - x) unless the target is 1, plus x unless it is -1 */
 static Value *lower_hinge_embedding(Lower *lo, const Call *c)
 {
     Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"), *zero = num(lo, x->dtype, 0);
     Value *margin = emit(lo, ONNX_Sub, num(lo, x->dtype, float_arg(c, "margin")), x);
-    Value *apart = choose(lo, is_number(lo, t, 1), zero, at_least_zero(lo, margin));
-    Value *close = choose(lo, is_number(lo, t, -1), zero, x);
+    Value *apart = choose(lo, target_is(lo, t, 1), zero, nonnegative(lo, margin));
+    Value *close = choose(lo, target_is(lo, t, -1), zero, x);
     return reduced_loss(lo, c, emit(lo, ONNX_Add, apart, close));
 }
 
@@ -243,7 +247,7 @@ static Value *lower_margin_ranking(Lower *lo, const Call *c)
 {
     Value *d = emit(lo, ONNX_Sub, loss_arg(lo, c, "input2"), loss_arg(lo, c, "input1"));
     Value *x = emit(lo, ONNX_Mul, loss_arg(lo, c, "target"), d);
-    return reduced_loss(lo, c, at_least_zero(lo, plus_num(lo, x, float_arg(c, "margin"))));
+    return reduced_loss(lo, c, nonnegative(lo, plus_num(lo, x, float_arg(c, "margin"))));
 }
 
 static int class_dim(int rank_) { return rank_ == 1 ? 0 : 1; }
@@ -306,7 +310,10 @@ static Value *lower_nll_loss(Lower *lo, const Call *c)
 static void lower_nll_loss_forward(Lower *lo, const Call *c, Value **out) { out[0] = lower_nll_loss(lo, c); }
 
 /* Targets of the scores' rank are probabilities of classes. */
-static bool has_class_probabilities(const Call *c) { return shape_arg(c, "target").rank == shape_arg(c, "self").rank; }
+static bool has_class_probabilities(const Call *c)
+{
+    return shape_arg(c, "target").rank == shape_arg(c, "self").rank;
+}
 
 static void shape_cross_entropy(Infer *in, const Call *c)
 {
@@ -370,9 +377,11 @@ static Value *smooth_index_loss(Lower *lo, const Call *c, Value *logs)
     DType  dt = logs->dtype;
     double share = float_arg(c, "label_smoothing");
     Value *t = tensor_as(lo, c, "target", DT_I64), *per_class = loss_arg(lo, c, "weight");
-    Value *zero = num(lo, dt, 0), *ignored = emit(lo, ONNX_Equal, t, p2o_build_int(lo->b, int_arg(c, "ignore_index")));
+    Value *zero = num(lo, dt, 0);
+    Value *ignored = emit(lo, ONNX_Equal, t, p2o_build_int(lo->b, int_arg(c, "ignore_index")));
     t = choose(lo, ignored, p2o_build_int(lo->b, 0), t);
-    Value *picked = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), logs, unsqueeze(lo, t, axis));
+    Value *picked = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), logs,
+                              unsqueeze(lo, t, axis));
     Value *weight = per_class ? emit(lo, ONNX_Gather, per_class, t) : num(lo, dt, 1);
     weight = choose(lo, ignored, zero, weight);
     Value *spread = class_weights(lo, c, rank(logs));
@@ -406,6 +415,7 @@ static void shape_multi_margin(Infer *in, const Call *c)
 {
     Type   x = type_arg(c, "self"), t = type_arg(c, "target");
     Dim    one = int_dim(in, 1), samples = x.shape.rank == 2 ? x.shape.at[0] : one;
+    Dim    classes = x.shape.rank ? dim_at(x.shape, -1) : one;
     double p;
     must_be_real_loss(in, x.dtype);
     if (x.shape.rank > 2 || t.shape.rank > 1 || (x.shape.rank == 2 && t.shape.rank != 1) || is_float(t.dtype))
@@ -416,7 +426,7 @@ static void shape_multi_margin(Infer *in, const Call *c)
     else if (must_equal(in, c, shape_nelem(in->dims, t.shape), samples, "samples") &&
              (!has_arg(c, "weight") ||
               (must_rank(in, c, "weight", 1) &&
-               must_equal(in, c, dim_at(shape_arg(c, "weight"), 0), x.shape.rank ? dim_at(x.shape, -1) : one, "classes"))))
+               must_equal(in, c, dim_at(shape_arg(c, "weight"), 0), classes, "classes"))))
         set_loss(in, c, x.dtype, t.shape);
 }
 
@@ -436,7 +446,7 @@ static Value *lower_multi_margin(Lower *lo, const Call *c)
     p2o_number_is_const(p2o_call_arg(c, "p"), &p);
     Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", 1)), x, at);
     Value *z = emit(lo, ONNX_Add, emit(lo, ONNX_Sub, x, own), number_arg(lo, c, "margin", x->dtype));
-    z = at_least_zero(lo, z);
+    z = nonnegative(lo, z);
     if (p == 2)
         z = emit(lo, ONNX_Mul, z, z);
     Value *is_own = emit(lo, ONNX_Equal, iota(lo, size_at(x, 1)), at);
@@ -480,7 +490,7 @@ static void lower_multilabel_margin(Lower *lo, const Call *c, Value **out)
     Value *is_label = scatter_with(lo, ONNX_ScatterElements, axis, none, t, counts, "max");
     Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), x, t);
     Value *z = emit(lo, ONNX_Sub, unsqueeze(lo, x, axis), unsqueeze(lo, own, axis + 1));
-    z = at_least_zero(lo, plus_num(lo, z, 1));
+    z = nonnegative(lo, plus_num(lo, z, 1));
     z = emit(lo, ONNX_Mul, z, unsqueeze(lo, counts, axis + 1));
     z = emit(lo, ONNX_Mul, z, unsqueeze(lo, minus_from_one(lo, is_label), axis));
     z = reduce(lo, ONNX_ReduceSum, z, (const int64_t[]){ axis, axis + 1 }, 2, false);
@@ -516,9 +526,9 @@ static Value *lower_cosine_embedding(Lower *lo, const Call *c)
     Value *bb = plus_num(lo, sum_classes(lo, emit(lo, ONNX_Mul, b, b), axis), 1e-12);
     Value *cosine = emit(lo, ONNX_Div, ab, emit(lo, ONNX_Sqrt, emit(lo, ONNX_Mul, aa, bb)));
     Value *zero = num(lo, a->dtype, 0);
-    Value *close = choose(lo, is_number(lo, t, 1), minus_from_one(lo, cosine), zero);
-    Value *apart = at_least_zero(lo, plus_num(lo, cosine, -float_arg(c, "margin")));
-    apart = choose(lo, is_number(lo, t, -1), apart, zero);
+    Value *close = choose(lo, target_is(lo, t, 1), minus_from_one(lo, cosine), zero);
+    Value *apart = nonnegative(lo, plus_num(lo, cosine, -float_arg(c, "margin")));
+    apart = choose(lo, target_is(lo, t, -1), apart, zero);
     return reduced_loss(lo, c, emit(lo, ONNX_Add, close, apart));
 }
 
@@ -551,7 +561,7 @@ static Value *lower_triplet_margin(Lower *lo, const Call *c)
     if (bool_arg(c, "swap"))
         far = emit(lo, ONNX_Min, far, triplet_side(lo, c, p, n));
     Value *x = plus_num(lo, emit(lo, ONNX_Sub, near, far), float_arg(c, "margin"));
-    return reduced_loss(lo, c, at_least_zero(lo, x));
+    return reduced_loss(lo, c, nonnegative(lo, x));
 }
 
 #define PAIR      "(Tensor self, Tensor target, int reduction=Mean"

@@ -21,8 +21,8 @@ static void note_random(Lower *lo)
     say_once(lo, DIAG_NOTE, "random numbers have PyTorch's distribution, not its values");
 }
 
-/* Samples of a shape: like x where that has it, which may be NULL, else like zeros.  `a` and `b` are the bounds of a
- * uniform or mean and deviation of a normal distribution. */
+/* Samples of a shape: like x where that has it, which may be NULL, else like zeros.  `a` and `b` are the
+ * bounds of a uniform or mean and deviation of a normal distribution. */
 static Value *sample(Lower *lo, OnnxOp like, Value *x, Shape s, DType t, double a, double b)
 {
     bool     normal = like == ONNX_RandomNormalLike;

@@ -23,7 +23,11 @@ static void shape_sym_numel(Infer *in, const Call *c)
 }
 
 static Type number_type(const Call *c, int i) { return p2o_arg_type(&c->args[i]); }
-static bool are_ints(const Call *c) { return number_type(c, 0).kind == TY_INT && number_type(c, 1).kind == TY_INT; }
+
+static bool are_ints(const Call *c)
+{
+    return number_type(c, 0).kind == TY_INT && number_type(c, 1).kind == TY_INT;
+}
 
 static bool has_float(const Call *c)
 {
@@ -213,7 +217,7 @@ static Value *lower_number_pos(Lower *lo, const Call *c)
     return is_said_by_dims(c) ? NULL : operand(lo, c, 0, number_dtype(c));
 }
 
-static Value *rounded(Lower *lo, const Call *c, OnnxOp op)
+static Value *rounded_number(Lower *lo, const Call *c, OnnxOp op)
 {
     if (is_said_by_dims(c))
         return NULL;
@@ -222,9 +226,9 @@ static Value *rounded(Lower *lo, const Call *c, OnnxOp op)
 }
 
 /* Cast cuts toward zero. */
-static Value *lower_sym_int(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_NONE); }
-static Value *lower_math_floor(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_Floor); }
-static Value *lower_math_ceil(Lower *lo, const Call *c) { return rounded(lo, c, ONNX_Ceil); }
+static Value *lower_sym_int(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_NONE); }
+static Value *lower_math_floor(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Floor); }
+static Value *lower_math_ceil(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Ceil); }
 
 typedef Answer DimAskFn(Dims *t, Dim a, Dim b);
 
@@ -250,9 +254,17 @@ static Value *compared(Lower *lo, const Call *c, OnnxOp op, DimAskFn *ask, int l
 static Value *lower_number_eq(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Equal, p2o_dim_eq, 0); }
 static Value *lower_number_ne(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, lower_number_eq(lo, c)); }
 static Value *lower_number_lt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Less, p2o_dim_lt, 0); }
-static Value *lower_number_le(Lower *lo, const Call *c) { return compared(lo, c, ONNX_LessOrEqual, p2o_dim_le, 0); }
 static Value *lower_number_gt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Greater, p2o_dim_lt, 1); }
-static Value *lower_number_ge(Lower *lo, const Call *c) { return compared(lo, c, ONNX_GreaterOrEqual, p2o_dim_le, 1); }
+
+static Value *lower_number_le(Lower *lo, const Call *c)
+{
+    return compared(lo, c, ONNX_LessOrEqual, p2o_dim_le, 0);
+}
+
+static Value *lower_number_ge(Lower *lo, const Call *c)
+{
+    return compared(lo, c, ONNX_GreaterOrEqual, p2o_dim_le, 1);
+}
 
 static Value *lower_number_and(Lower *lo, const Call *c)
 {

@@ -296,15 +296,16 @@ def main():
     if a.json:
         json.dump(rows, open(a.json, "w"), indent=0, sort_keys=True)
     if a.table:
-        write_table(a.table, counted)
+        write_table(a.table, counted, "%s of each entry, %s" % ("the first %d samples" % a.samples if a.samples else "all samples", a.dtypes))
     print("%d passed, %d failed" % (total["right"], total["wrong"]))
     return 1 if wrong else 0
 
 
-def write_table(path, rows):
+def write_table(path, rows, what):
     with open(path, "w") as f:
         f.write("# Operators, by PyTorch's own samples\n\nMade by `make test-ops`. Entries are OpInfo's; a sample "
-                "is right when dtype, shape and numbers are PyTorch's at every size tried.\n\n"
+                "is right when dtype, shape and numbers are PyTorch's at every size tried.\n"
+                "This run: " + what + ".\n\n"
                 "| entry | tried | right | refused | wrong |\n|---|---|---|---|---|\n")
         for name, r in sorted(rows.items()):
             f.write("| %s | %d | %d | %d | %d |\n" % (name, r["right"] + r["refused"] + r["wrong"], r["right"],

@@ -119,7 +119,7 @@ static void join_shapes(Infer *in, const Call *c, const JoinKind *kind)
     set_out(in, c, 0, promoted(&p), (Shape){ to.rank, at });
 }
 
-static Value *join_values(Lower *lo, const Call *c, const JoinKind *kind)
+static Value *joined_tensors(Lower *lo, const Call *c, const JoinKind *kind)
 {
     VEC(Value *) v = { 0 };
     int          to = out_shape(c, 0).rank, dim;
@@ -138,7 +138,7 @@ static Value *join_values(Lower *lo, const Call *c, const JoinKind *kind)
 
 #define JOINS(name) \
     static void   shape_##name(Infer *in, const Call *c) { join_shapes(in, c, &join_##name); } \
-    static Value *lower_##name(Lower *lo, const Call *c) { return join_values(lo, c, &join_##name); }
+    static Value *lower_##name(Lower *lo, const Call *c) { return joined_tensors(lo, c, &join_##name); }
 
 JOINS(cat)
 JOINS(stack)

@@ -240,19 +240,19 @@ static Value *lower_pad_sequence(Lower *lo, const Call *c)
     return concat(lo, first ? 0 : 1, v.at, (int)v.n);
 }
 
-/* Windows along one of the two last dims. */
-typedef struct Window {
+/* A window along one of the two last dims. */
+typedef struct Patch {
     int64_t size, dilation, padding, stride;
-} Window;
+} Patch;
 
-static bool window_of(Infer *in, const Call *c, int i, Window *w)
+static bool patch_of(Infer *in, const Call *c, int i, Patch *w)
 {
     int64_t v[4][2];
     static const char *const names[] = { "kernel_size", "dilation", "padding", "stride" };
     for (int k = 0; k < 4; k++)
         if (!const_ints(in, c, names[k], 2, v[k]))
             return false;
-    *w = (Window){ v[0][i], v[1][i], v[2][i], v[3][i] };
+    *w = (Patch){ v[0][i], v[1][i], v[2][i], v[3][i] };
     if (w->size < 1 || w->dilation < 1 || w->padding < 0 || w->stride < 1) {
         rule_fail(in, "a window of size %lld, dilation %lld, padding %lld, stride %lld", (long long)w->size,
                   (long long)w->dilation, (long long)w->padding, (long long)w->stride);
@@ -261,14 +261,14 @@ static bool window_of(Infer *in, const Call *c, int i, Window *w)
     return true;
 }
 
-static Window window_at(Lower *lo, const Call *c, int i)
+static Patch patch_at(Lower *lo, const Call *c, int i)
 {
-    return (Window){ ints_arg(lo, c, "kernel_size", 2)[i], ints_arg(lo, c, "dilation", 2)[i],
+    return (Patch){ ints_arg(lo, c, "kernel_size", 2)[i], ints_arg(lo, c, "dilation", 2)[i],
                      ints_arg(lo, c, "padding", 2)[i], ints_arg(lo, c, "stride", 2)[i] };
 }
 
 /* How many windows there are in a size. */
-static Dim window_count(Dims *t, Dim size, const Window *w)
+static Dim patch_count(Dims *t, Dim size, const Patch *w)
 {
     int64_t span = 2 * w->padding - w->dilation * (w->size - 1) - 1;
     Dim     over = p2o_dim_add(t, size, p2o_dim_int(t, span));
@@ -276,7 +276,7 @@ static Dim window_count(Dims *t, Dim size, const Window *w)
 }
 
 /* [size, count]: which element each window has at each place. */
-static Value *window_index(Lower *lo, const Window *w, Dim count)
+static Value *patch_index(Lower *lo, const Patch *w, Dim count)
 {
     Value *inside = range_of(lo, p2o_dim_int(lo->dims, w->size), w->dilation);
     return emit(lo, ONNX_Add, unsqueeze(lo, inside, 1), range_of(lo, count, w->stride));
@@ -286,17 +286,17 @@ static Value *window_index(Lower *lo, const Window *w, Dim count)
 static void shape_im2col(Infer *in, const Call *c)
 {
     Type   x = type_arg(c, "self");
-    Window w[2];
+    Patch w[2];
     int    n = x.shape.rank;
     if (n != 3 && n != 4) {
         rule_fail(in, "rank %d against 3 or 4", n);
         return;
     }
-    if (!window_of(in, c, 0, &w[0]) || !window_of(in, c, 1, &w[1]))
+    if (!patch_of(in, c, 0, &w[0]) || !patch_of(in, c, 1, &w[1]))
         return;
     Dim depth = p2o_dim_mul(in->dims, dim_at(x.shape, -3), int_dim(in, w[0].size * w[1].size));
-    Dim count = p2o_dim_mul(in->dims, window_count(in->dims, dim_at(x.shape, -2), &w[0]),
-                            window_count(in->dims, dim_at(x.shape, -1), &w[1]));
+    Dim count = p2o_dim_mul(in->dims, patch_count(in->dims, dim_at(x.shape, -2), &w[0]),
+                            patch_count(in->dims, dim_at(x.shape, -1), &w[1]));
     Shape s = concat_shapes(in, slice_shape(x.shape, 0, n - 3), (Shape){ 2, (Dim[]){ depth, count } });
     set_out(in, c, 0, x.dtype, s);
 }
@@ -304,10 +304,10 @@ static void shape_im2col(Infer *in, const Call *c)
 static Value *lower_im2col(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    Window h = window_at(lo, c, 0), w = window_at(lo, c, 1);
+    Patch h = patch_at(lo, c, 0), w = patch_at(lo, c, 1);
     int    n = rank(x);
     Dims  *t = lo->dims;
-    Dim    rows = window_count(t, size_at(x, -2), &h), cols = window_count(t, size_at(x, -1), &w);
+    Dim    rows = patch_count(t, size_at(x, -2), &h), cols = patch_count(t, size_at(x, -1), &w);
     x = pad_axes(lo, x, n - 2, 2, (Dim[]){ p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding),
                                           p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding) }, 0);
     x = windows(lo, x, n - 1, cols, p2o_dim_int(t, w.size), w.stride, w.dilation);
@@ -322,20 +322,20 @@ static Value *lower_im2col(Lower *lo, const Call *c)
 static void shape_col2im(Infer *in, const Call *c)
 {
     Type   x = type_arg(c, "self");
-    Window w[2];
+    Patch w[2];
     int    n = x.shape.rank;
     if ((n != 2 && n != 3) || list_len(c, "output_size") != 2) {
         rule_fail(in, "rank %d against 2 or 3, or an output size that is not of two", n);
         return;
     }
-    if (!window_of(in, c, 0, &w[0]) || !window_of(in, c, 1, &w[1]))
+    if (!patch_of(in, c, 0, &w[0]) || !patch_of(in, c, 1, &w[1]))
         return;
     Dim h = dim_item(c, "output_size", 0), v = dim_item(c, "output_size", 1);
     Dim area = int_dim(in, w[0].size * w[1].size);
     Dim depth = p2o_dim_exact_div(in->dims, dim_at(x.shape, -2), area);
     if (!depth)
         depth = p2o_dim_floordiv(in->dims, dim_at(x.shape, -2), area);
-    Dim count = p2o_dim_mul(in->dims, window_count(in->dims, h, &w[0]), window_count(in->dims, v, &w[1]));
+    Dim count = p2o_dim_mul(in->dims, patch_count(in->dims, h, &w[0]), patch_count(in->dims, v, &w[1]));
     if ((has_open(in, count) || must_equal(in, c, dim_at(x.shape, -1), count, "number of windows")) &&
         must_equal(in, c, dim_at(x.shape, -2), p2o_dim_mul(in->dims, depth, area), "elements of a window"))
         set_out(in, c, 0, x.dtype,
@@ -343,15 +343,15 @@ static void shape_col2im(Infer *in, const Call *c)
 }
 
 /* Elements of all windows added up where they lie in the padded image, which is then cropped. */
-static Value *add_windows(Lower *lo, const Call *c, Value *x, Window h, Window w)
+static Value *add_windows(Lower *lo, const Call *c, Value *x, Patch h, Patch w)
 {
     Dims  *t = lo->dims;
     Shape  to = out_shape(c, 0);
     int    n = to.rank;
     Dim    high = p2o_dim_add(t, dim_at(to, -2), p2o_dim_int(t, 2 * h.padding));
     Dim    wide = p2o_dim_add(t, dim_at(to, -1), p2o_dim_int(t, 2 * w.padding));
-    Value *rows = window_index(lo, &h, window_count(t, dim_at(to, -2), &h));
-    Value *cols = window_index(lo, &w, window_count(t, dim_at(to, -1), &w));
+    Value *rows = patch_index(lo, &h, patch_count(t, dim_at(to, -2), &h));
+    Value *cols = patch_index(lo, &w, patch_count(t, dim_at(to, -1), &w));
     rows = emit(lo, ONNX_Mul, rows, dim_scalar(lo, wide));
     Value *at = emit(lo, ONNX_Add, emit(lo, ONNX_Unsqueeze, rows, INTS(lo, 1, 3)),
                      emit(lo, ONNX_Unsqueeze, cols, INTS(lo, 0, 2)));   /* kh, kw, rows, cols */
@@ -363,8 +363,8 @@ static Value *add_windows(Lower *lo, const Call *c, Value *x, Window h, Window w
     image[n - 1] = wide;
     Shape  all = { n - 1, flat_windows };
     Value *index = expand(lo, reshape(lo, at, (Shape){ 1, &flat_windows[n - 2] }), all);
-    Value *y = scatter_with(lo, ONNX_ScatterElements, n - 2, full(lo, (Shape){ n - 1, flat_image }, x->dtype, 0),
-                            index, reshape(lo, x, all), "add");
+    Value *y = full(lo, (Shape){ n - 1, flat_image }, x->dtype, 0);
+    y = scatter_with(lo, ONNX_ScatterElements, n - 2, y, index, reshape(lo, x, all), "add");
     y = reshape(lo, y, (Shape){ n, image });
     if (!h.padding && !w.padding)
         return y;
@@ -378,7 +378,7 @@ static Value *add_windows(Lower *lo, const Call *c, Value *x, Window h, Window w
 static Value *lower_col2im(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    Window h = window_at(lo, c, 0), w = window_at(lo, c, 1);
+    Patch h = patch_at(lo, c, 0), w = patch_at(lo, c, 1);
     if (lo->opset < 18 || rank(x) != 3 || (x->dtype != DT_F32 && x->dtype != DT_F16))
         return add_windows(lo, c, x, h, w);
     int64_t *v = NEW_N(lo->arena, int64_t, 8);

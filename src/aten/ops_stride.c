@@ -388,8 +388,8 @@ static void shape_as_strided_scatter(Infer *in, const Call *c)
 static Value *lower_as_strided_scatter(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *src = tensor_as(lo, c, "src", out_dtype(c, 0));
-    Value *index = flat(lo, storage_index(lo, c, src->shape));
-    Value *y = scatter_with(lo, ONNX_ScatterElements, 0, flat(lo, x), index, flat(lo, src), "none");
+    Value *index = flat(lo, storage_index(lo, c, src->shape)), *storage = flat(lo, x);
+    Value *y = scatter_with(lo, ONNX_ScatterElements, 0, storage, index, flat(lo, src), "none");
     return reshape(lo, y, x->shape);
 }
 

@@ -121,14 +121,24 @@ static p2o_status run_checks(p2o_conversion *c, const Options *o, const char *mo
     return p2o_verify(c, model, &v);
 }
 
+static bool exists(const char *path, const char *suffix)
+{
+    char        full[4096];
+    struct stat st;
+    return (size_t)snprintf(full, sizeof full, "%s%s", path, suffix) < sizeof full && lstat(full, &st) == 0;
+}
+
 /* A conversion that does not verify leaves no file: it is made and checked beside its place. */
 static p2o_status write_checked(p2o_conversion *c, const Options *o, const char *out)
 {
     char part[4096];
     if (!o->verify)
         return p2o_write_file(c, out);
-    if ((size_t)snprintf(part, sizeof part, "%s.check.onnx", out) >= sizeof part)
-        return P2O_ERR_MISUSE;
+    int n = 0;
+    do {                                    /* names that nobody has: nothing of the user's is lost */
+        if ((size_t)snprintf(part, sizeof part, "%s.check%d.onnx", out, n++) + sizeof ".data" > sizeof part)
+            return P2O_ERR_MISUSE;
+    } while (exists(part, "") || exists(part, ".data"));
     p2o_status s = p2o_write_file(c, part);
     if (s == P2O_OK)
         s = run_checks(c, o, part);
@@ -169,9 +179,9 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t mode
         s = p2o_convert(c);
     if (o->dump)
         show_dumps(c, o->dump);
-    if (s == P2O_OK)
-        s = write_checked(c, o, out);
-    return s == P2O_OK && o->report ? write_report(c, o->report) : s;
+    if (s == P2O_OK && o->report)           /* first: after a failure there is no model */
+        s = write_report(c, o->report);
+    return s == P2O_OK ? write_checked(c, o, out) : s;
 }
 
 static void show_result(p2o_conversion *c, const char *out, double seconds)
@@ -201,6 +211,15 @@ static bool is_model_name(const char *path)
     return false;
 }
 
+/* Under whatever spelling or link. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static int command_convert(Options *o)
 {
     char        buf[4096];
@@ -209,7 +228,7 @@ static int command_convert(Options *o)
     size_t      models = o->nfile - named;
     const char *out = named ? o->files[models] : default_output(o->files[0], buf, sizeof buf);
     for (size_t i = 0; i < models; i++)
-        if (!out || strcmp(out, o->files[i]) == 0)
+        if (!out || is_same_file(out, o->files[i]))
             return usage_error("the output would overwrite the model", o->files[i]);
     if (o->verify && !o->ndata && !o->sizes)
         return usage_error("--verify needs --data or --sizes", NULL);

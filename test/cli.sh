@@ -123,6 +123,14 @@ expect 5 'FAIL' "$ex/rnn.pt2" "$dir/bad.onnx" --verify --data "$ex/rnn.npz" --in
 check 'nothing unverified is left' [ -z "$(find "$dir" -name 'bad*')" ]
 expect 0 '\[ok\]' "$ex/rnn.pt2" "$dir/good.onnx" --verify --data "$ex/rnn.npz" --input 'input:b,s,10'
 check 'a verified model is there' [ -s "$dir/good.onnx" ]
+echo mine > "$dir/good.onnx.check0.onnx"
+expect 0 '\[ok\]' "$ex/rnn.pt2" "$dir/good.onnx" --verify --data "$ex/rnn.npz" --input 'input:b,s,10'
+check 'a file in the way of the check survives' grep -q mine "$dir/good.onnx.check0.onnx"
+cp "$ex/linear.pt2" "$dir/model"
+expect 1 'overwrite' "$dir/model" "$dir/./model"
+check 'the model survives under another spelling' cmp -s "$ex/linear.pt2" "$dir/model"
+expect 6 'cannot write' "$ex/linear.pt2" "$dir/rep.onnx" --report "$dir/none/r.md"
+check 'no model without its report' [ ! -e "$dir/rep.onnx" ]
 expect 0 'aten::linear' ops
 
 echo "$passed passed, $failed failed"

@@ -118,37 +118,39 @@ typedef struct Settling {
     Program  *prog;
     Bindings *bind;
     Scope     scope;
+    Map       calls;            /* open sizes, by name -> Call */
     bool      failed;
 } Settling;
 
-/* Where a soft size stands: its call, for messages. */
-static bool arg_has(const Arg *x, Dim sym)
+static void index_body(Settling *s, const Body *b);
+
+static void index_arg(Settling *s, const Call *c, const Arg *x)
 {
-    if (x->kind == ARG_INT)
-        return x->i == sym;
+    if (x->kind == ARG_INT && p2o_dim_is_sym(x->i) && p2o_role(s->bind, x->i) == ROLE_SOFT)
+        map_put(&s->calls, str_of(p2o_dim_name(x->i)), (void *)(uintptr_t)c);
+    else if (x->kind == ARG_BODY)
+        index_body(s, x->body);
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        if (arg_has(&x->items[i], sym))
-            return true;
-    return false;
+        index_arg(s, c, &x->items[i]);
 }
 
-static const Call *call_inside(const Body *b, Dim sym)
+static void index_body(Settling *s, const Body *b)
 {
-    for (size_t i = 0; i < b->calls.n; i++) {
-        const Call *c = b->calls.at[i], *inner = NULL;
-        for (int k = 0; k < c->nargs && !inner; k++) {
-            if (arg_has(&c->args[k], sym))
-                return c;
-            if (c->args[k].kind == ARG_BODY)
-                inner = call_inside(c->args[k].body, sym);
-        }
-        if (inner)
-            return inner;
-    }
-    return NULL;
+    for (size_t i = 0; i < b->calls.n; i++)
+        for (int k = 0; k < b->calls.at[i]->nargs; k++)
+            index_arg(s, b->calls.at[i], &b->calls.at[i]->args[k]);
 }
 
-static const Call *call_with(const Program *p, Dim sym) { return call_inside(p->main, sym); }
+/* Goes through the program once, so that each open size finds its call at once. */
+static Settling new_settling(Program *p, Bindings *b)
+{
+    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b), .calls = { .arena = p->arena } };
+    index_body(&s, p->main);
+    return s;
+}
+
+/* The call that an open size stands in; NULL: none. */
+static const Call *call_with(const Settling *s, Dim sym) { return p2o_map_get(&s->calls, str_of(p2o_dim_name(sym))); }
 
 static bool gives(const Settling *s, Dim expr, Dim sym)
 {
@@ -292,7 +294,7 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
 static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
 {
     size_t nlocal;
-    Scope  bases = bases_for(s, call_with(s->prog, sym), &nlocal);
+    Scope  bases = bases_for(s, call_with(s, sym), &nlocal);
     for (size_t i = 0; i < bases.syms.n; i++) {
         int64_t hint;
         bool    alike = true;
@@ -320,7 +322,7 @@ static void settle_found(void *user, Dim sym)
     int64_t   first = 0, last;
     if (is_same_in_all(s, sym, &first, &last))
         return;
-    const Call *c = call_with(s->prog, sym);
+    const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
     if (f.n != 1)
         return;
@@ -334,7 +336,7 @@ static bool report_alike(Settling *s, Dim sym, int64_t literal)
     Dim like = looks_like(s, sym, literal);
     if (!like)
         return false;
-    const Call *c = call_with(s->prog, sym);
+    const Call *c = call_with(s, sym);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
                     "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
                     "%s: whether %lld is a number or follows %s cannot be told from one capture",
@@ -355,7 +357,7 @@ static void report_open(void *user, Dim sym)
 {
     Settling   *s = user;
     int64_t     first = 0, last;
-    const Call *c = call_with(s->prog, sym);
+    const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
     is_same_in_all(s, sym, &first, &last);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
@@ -377,14 +379,14 @@ bool p2o_settle(Program *p, Bindings *b)
         do {
             if (!p2o_infer(p, b))
                 return false;
-            Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+            Settling s = new_settling(p, b);
             before = p2o_bindings_count(b);
             p2o_each_soft(b, rounds[i], &s);
             if (s.failed)
                 return false;
         } while (p2o_bindings_count(b) != before);
     }
-    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b) };
+    Settling s = new_settling(p, b);
     p2o_each_soft(b, report_open, &s);
     return !s.failed && p2o_infer(p, b);
 }

@@ -126,8 +126,11 @@ static void index_body(Settling *s, const Body *b);
 
 static void index_arg(Settling *s, const Call *c, const Arg *x)
 {
-    if (x->kind == ARG_INT && p2o_dim_is_sym(x->i) && p2o_role(s->bind, x->i) == ROLE_SOFT)
-        map_put(&s->calls, str_of(p2o_dim_name(x->i)), (void *)(uintptr_t)c);
+    if (x->kind == ARG_INT && p2o_dim_is_sym(x->i)) {
+        void **first = p2o_map_slot(&s->calls, str_of(p2o_dim_name(x->i)));
+        if (!*first)
+            *first = (void *)(uintptr_t)c;
+    }
     else if (x->kind == ARG_BODY)
         index_body(s, x->body);
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)

@@ -28,7 +28,7 @@
 #define PT2ONNX_VERSION "0"
 #endif
 
-enum { OPSET_MIN = 17, OPSET_MAX = 23, OPSET_DEFAULT = 20 };
+enum { OPSET_DEFAULT = 20 };
 
 typedef VEC(const char *) Texts;
 

@@ -36,8 +36,9 @@ const char *p2o_report_ops(Arena *a, Ops *o)
     const char *key;
     size_t      n = 0;
     for (const AtenOp *op; (op = p2o_ops_at(o, n, &key)); n++)
-        p2o_putf(&b, op->limits ? "%-44s %s\n" : "%s\n", key, op->limits);
-    p2o_putf(&b, "%zu operators; in-place forms included\n", n);
+        p2o_putf(&b, op->limits ? "%-52s %d..%d  %s\n" : "%-52s %d..%d\n", key, p2o_op_from(op), p2o_op_to(op),
+                 op->limits);
+    p2o_putf(&b, "%zu operators, the opsets they convert to, their limits; in-place forms included\n", n);
     return b.at;
 }
 

@@ -157,31 +157,59 @@ static bool equal_as_captured(Infer *in, Dim a, Dim b)
 typedef struct Pinning {
     Infer *in;
     bool   ok;                  /* only symbols of the capture, with known sizes */
-    bool   binds;
+    Dim    diff;                /* that must be 0 */
+    Dim    alone;               /* the symbol whose size alone makes it so; NULL: none does */
+    Dim    trial;
 } Pinning;
 
-static void pin_symbol(void *user, Dim sym)
+static void may_pin(void *user, Dim sym)
 {
     Pinning *p = user;
     int64_t  hint;
     if (p2o_role(p->in->bind, sym) != ROLE_FILE || !p2o_hint_at(p->in->bind, sym, 0, &hint))
         p->ok = false;
-    else if (p->binds)
-        p2o_bind(p->in->bind, sym, int_dim(p->in, hint));
 }
 
-/* A capture may call sizes dynamic that its own guards fix: they are numbers then.  Sizes that the user or
- * several captures made dynamic are not touched. */
+static Dim size_in_capture(Infer *in, Dim sym)
+{
+    int64_t hint = 0;
+    p2o_hint_at(in->bind, sym, 0, &hint);
+    return int_dim(in, hint);
+}
+
+static Dim trial_pinned(void *user, Dim sym)
+{
+    const Pinning *p = user;
+    return sym == p->trial ? size_in_capture(p->in, sym) : sym;
+}
+
+static void try_alone(void *user, Dim sym)
+{
+    Pinning *p = user;
+    p->trial = sym;
+    if (!p->alone && equal_as_captured(p->in, p2o_dim_subst(p->in->dims, p->diff, trial_pinned, p), int_dim(p->in, 0)))
+        p->alone = sym;
+}
+
+static void pin_symbol(void *user, Dim sym)
+{
+    const Pinning *p = user;
+    if (!p->alone || p->alone == sym)
+        p2o_bind(p->in->bind, sym, size_in_capture(p->in, sym));
+}
+
+/* A capture may call sizes dynamic that its own guards fix: they are numbers then, no more of them than it takes.
+ * Sizes that the user or several captures made dynamic are not touched. */
 static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
 {
     Dim     diff = p2o_dim_sub(in->dims, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b));
-    Pinning p = { .in = in, .ok = diff != NULL && p2o_ncapture(in->bind) == 1 };
+    Pinning p = { .in = in, .diff = diff, .ok = diff != NULL && p2o_ncapture(in->bind) == 1 };
     if (p.ok)
-        p2o_dim_symbols(diff, pin_symbol, &p);
+        p2o_dim_symbols(diff, may_pin, &p);
     if (!p.ok)
         return false;
     const char *text = p2o_printf(in->arena, "%s = %s", resolved_text(in, a), resolved_text(in, b));
-    p.binds = true;
+    p2o_dim_symbols(diff, try_alone, &p);
     p2o_dim_symbols(diff, pin_symbol, &p);
     p2o_diag(in->diags, DIAG_WARN, in->call->loc, "the capture calls sizes dynamic that the model fixes: %s, %s: %s",
              in->call->target, what, text);

@@ -637,6 +637,10 @@ static void lower_call(Lower *lo, const Call *c)
     lo->failed = false;
     lo->b->loc = c->loc;
     lo->b->module = place ? place->module : NULL;
+    if (!p2o_op_in_opset(c->op, lo->opset)) {
+        unsupported(lo, c, "opset %d; it can be converted to %d to %d", lo->opset, p2o_op_from(c->op), p2o_op_to(c->op));
+        return;
+    }
     if (complex)
         lower_complex(lo, c, complex, out);
     else

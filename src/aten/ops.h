@@ -21,8 +21,15 @@ typedef struct AtenOp {
     const char  *counts;     /* a Scalar or int argument that counts elements: a size like any SymInt */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
+    int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
 } AtenOp;
+
+enum { OPSET_MIN = 17, OPSET_MAX = 23 };
+
+static inline int  p2o_op_from(const AtenOp *op) { return op->from ? op->from : OPSET_MIN; }
+static inline int  p2o_op_to(const AtenOp *op) { return op->to ? op->to : OPSET_MAX; }
+static inline bool p2o_op_in_opset(const AtenOp *op, int n) { return n >= p2o_op_from(op) && n <= p2o_op_to(op); }
 
 /* How an operator that knows only real tensors does complex ones: a table of its own (ops_complex.c),
  * since most do not care. */

@@ -269,15 +269,16 @@ static Value *lower_encoder_layer(Lower *lo, const Call *c)
 }
 
 #define QKV        "Tensor query, Tensor key, Tensor value, "
+#define NO_DROPOUT "no dropout; a mask or is_causal, not both"
 #define DROPOUT    "float dropout_p=0., bool is_causal=False, "
 #define FLASH_RETS "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
 #define ONLY_FIRST "only the first result"
 
 const AtenOp p2o_ops_attn[] = {
     { "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-      shape_sdpa, .lower_many = lower_sdpa },
+      shape_sdpa, .lower_many = lower_sdpa, .limits = NO_DROPOUT },
     { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
-      shape_sdpa_math, .lower_many = lower_sdpa },
+      shape_sdpa_math, .lower_many = lower_sdpa, .limits = NO_DROPOUT },
     { "_scaled_dot_product_flash_attention_for_cpu(" QKV DROPOUT "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
       shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
     { "_scaled_dot_product_flash_attention(" QKV DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",

@@ -408,9 +408,9 @@ static void lower_map(Lower *lo, const Call *c, Value **out) { lower_scanning(lo
 
 const AtenOp p2o_ops_control[] = {
     { "higher_order::cond(any pred, Body true_fn, Body false_fn, any[] operands) -> any[]", shape_cond,
-      .lower_many = lower_cond },
+      .lower_many = lower_cond, .limits = "both bodies' results of one type; no writes to operands" },
     { "higher_order::while_loop(Body cond_fn, Body body_fn, any[] carried_inputs, any[] additional_inputs) -> any[]",
-      shape_while_loop, .lower_many = lower_while_loop },
+      shape_while_loop, .lower_many = lower_while_loop, .limits = "carried tensors of fixed type and rank" },
     { "higher_order::scan(Body combine_fn, any[] init, any[] xs, any[] additional_inputs) -> any[]", shape_scan,
       .lower_many = lower_scan, .limits = "carried tensors of fixed shape" },
     { "higher_order::map_impl(Body f, any[] xs, any[] pos_args) -> any[]", shape_map, .lower_many = lower_map },

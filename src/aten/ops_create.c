@@ -621,10 +621,13 @@ static Value *lower_combinations(Lower *lo, const Call *c)
     SPACE(name ".Tensor_Tensor(Tensor start, Tensor end", more, fn), \
     SPACE(name ".Tensor_Scalar(Tensor start, Scalar end", more, fn), \
     SPACE(name ".Scalar_Tensor(Scalar start, Tensor end", more, fn)
-#define WINDOW(head, fn) { head MADE, shape_window, .lower = fn, .counts = "window_length" }
-#define ROW_WINDOW(name, fn)                          \
-    WINDOW(name "_window(int window_length, ", fn),   \
-    WINDOW(name "_window.periodic(int window_length, bool periodic, ", fn)
+#define RANGE_LIMIT "no integers between floats known at run time only"
+#define WINDOW(head, fn, limit) \
+    { head MADE, shape_window, .lower = fn, .counts = "window_length", .limits = limit }
+#define ROW_WINDOW(name, fn, limit)                          \
+    WINDOW(name "_window(int window_length, ", fn, limit),   \
+    WINDOW(name "_window.periodic(int window_length, bool periodic, ", fn, limit)
+#define FIXED_LENGTH "a fixed length"
 
 const AtenOp p2o_ops_create[] = {
     ROW_FILL("zeros", lower_zeros),
@@ -642,10 +645,12 @@ const AtenOp p2o_ops_create[] = {
     { "fill.Tensor(Tensor self, Tensor value) -> Tensor", shape_fill, .lower = lower_fill },
     { "zero(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_zeros },
     { "_shape_as_tensor(Tensor self) -> Tensor", shape_shape_as_tensor, .lower = lower_shape_as_tensor },
-    { "arange(Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end" },
-    { "arange.start(Scalar start, Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end" },
+    { "arange(Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end",
+      .limits = RANGE_LIMIT },
+    { "arange.start(Scalar start, Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end",
+      .limits = RANGE_LIMIT },
     { "arange.start_step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_arange, .lower = lower_arange,
-      .counts = "end" },
+      .counts = "end", .limits = RANGE_LIMIT },
     { "range(Scalar start, Scalar end, " MADE, shape_range, .lower = lower_range, .counts = "end" },
     { "range.step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_range, .lower = lower_range, .counts = "end" },
     { "_dim_arange(Tensor like, int dim) -> Tensor", shape_dim_arange, .lower = lower_dim_arange },
@@ -654,18 +659,18 @@ const AtenOp p2o_ops_create[] = {
     { "eye(SymInt n, " MADE, shape_eye, .lower = lower_eye },
     { "eye.m(SymInt n, SymInt m, " MADE, shape_eye, .lower = lower_eye },
     { "tril_indices(int row, int col, int offset=0, " INDEX, shape_triangle_indices,
-      .lower = lower_triangle_indices },
+      .lower = lower_triangle_indices, .limits = "at most 2^24 elements" },
     { "triu_indices(int row, int col, int offset=0, " INDEX, shape_triangle_indices,
-      .lower = lower_triangle_indices },
-    ROW_WINDOW("hann", lower_hann),
-    ROW_WINDOW("hamming", lower_hamming),
-    WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ", lower_hamming),
+      .lower = lower_triangle_indices, .limits = "at most 2^24 elements" },
+    ROW_WINDOW("hann", lower_hann, NULL),
+    ROW_WINDOW("hamming", lower_hamming, NULL),
+    WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ", lower_hamming, NULL),
     WINDOW("hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, ",
-           lower_hamming),
-    ROW_WINDOW("blackman", lower_blackman),
-    ROW_WINDOW("bartlett", lower_bartlett),
-    ROW_WINDOW("kaiser", lower_kaiser),
-    WINDOW("kaiser_window.beta(int window_length, bool periodic, float beta, ", lower_kaiser),
+           lower_hamming, NULL),
+    ROW_WINDOW("blackman", lower_blackman, NULL),
+    ROW_WINDOW("bartlett", lower_bartlett, FIXED_LENGTH),
+    ROW_WINDOW("kaiser", lower_kaiser, FIXED_LENGTH),
+    WINDOW("kaiser_window.beta(int window_length, bool periodic, float beta, ", lower_kaiser, FIXED_LENGTH),
     { "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", shape_vander, .lower = lower_vander,
       .counts = "N" },
     { "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", shape_vander, .lower = lower_vander },

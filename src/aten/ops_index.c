@@ -645,7 +645,7 @@ static Value *lower_copy(Lower *lo, const Call *c)
 
 static Value *lower_lift(Lower *lo, const Call *c) { return tensor_arg(lo, c, "self"); }
 
-#define ROW_INDEX(head) { head " -> Tensor", shape_index, .lower = lower_index }
+#define ROW_INDEX(head) { head " -> Tensor", shape_index, .lower = lower_index, .limits = "no 0-d masks" }
 #define ROW_PUT(head)   { head " -> Tensor", shape_index_put, .lower = lower_index_put }
 
 const AtenOp p2o_ops_index[] = {

@@ -487,7 +487,8 @@ static void lower_multilabel_margin(Lower *lo, const Call *c, Value **out)
     t = choose(lo, label, t, zero);
     Value *counts = cast(lo, label, dt);
     Value *none = full(lo, x->shape, dt, 0);
-    Value *is_label = scatter_with(lo, ONNX_ScatterElements, axis, none, t, counts, "max");
+    Value *times = scatter_with(lo, ONNX_ScatterElements, axis, none, t, counts, "add");
+    Value *is_label = cast(lo, emit(lo, ONNX_Greater, times, none), dt);
     Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), x, t);
     Value *z = emit(lo, ONNX_Sub, unsqueeze(lo, x, axis), unsqueeze(lo, own, axis + 1));
     z = nonnegative(lo, plus_num(lo, z, 1));

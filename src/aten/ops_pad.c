@@ -495,7 +495,7 @@ const AtenOp p2o_ops_pad[] = {
     { "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", shape_constant_pad,
       .lower = lower_constant_pad },
     { "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", shape_pad,
-      .lower = lower_pad },
+      .lower = lower_pad, .limits = "modes constant, reflect, replicate, circular" },
     { "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", shape_pad_enum,
       .lower = lower_pad_enum },
     { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad, .lower = lower_circular_pad },

@@ -441,16 +441,18 @@ static Value *lower_feature_alpha_dropout(Lower *lo, const Call *c)
 #define INDEX   "ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define LIKE    FACTORY ", MemoryFormat? memory_format=None"
 #define GEN     "*, Generator? generator=None) -> Tensor"
-#define NOT_22  "opset 22 and later, for which ONNX Runtime has no kernels"
+/* ONNX Runtime has no kernels of later versions. */
+#define DRAWS   .to = 21
 
 /* An operator and its twin with a generator, which must be None. */
 #define ROW_DRAW(name, args, tail, rule, fn)                                                            \
-    { name "(" args ", *, " tail ") -> Tensor", rule, .lower = fn, .limits = NOT_22 },                  \
+    { name "(" args ", *, " tail ") -> Tensor", rule, .lower = fn, DRAWS },                  \
     { name ".generator(" args ", *, Generator? generator, " tail ") -> Tensor", rule, .lower = fn,      \
-      .limits = NOT_22 }
+      DRAWS }
+#define TRAINS  "training up to opset 21"
 #define ROW_DROPOUT(name, rule, fn) \
-    { name "(Tensor input, float p, bool train) -> Tensor", rule, .lower = fn }
-#define ROW_REFILL(head, rule, fn) { head ", " GEN, rule, .lower = fn, .limits = NOT_22 }
+    { name "(Tensor input, float p, bool train) -> Tensor", rule, .lower = fn, .limits = TRAINS }
+#define ROW_REFILL(head, rule, fn) { head ", " GEN, rule, .lower = fn, DRAWS }
 
 const AtenOp p2o_ops_random[] = {
     ROW_DRAW("rand", "SymInt[] size", FACTORY, shape_random_floats, lower_rand),
@@ -459,20 +461,20 @@ const AtenOp p2o_ops_random[] = {
     ROW_DRAW("randn_like", "Tensor self", LIKE, shape_random_floats, lower_randn),
     ROW_DRAW("randint", "SymInt high, SymInt[] size", INDEX, shape_randint, lower_randint),
     { "randint.low(SymInt low, SymInt high, SymInt[] size, *, " INDEX ") -> Tensor", shape_randint,
-      .lower = lower_randint, .limits = NOT_22 },
+      .lower = lower_randint, DRAWS },
     { "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, " INDEX ") -> Tensor",
-      shape_randint, .lower = lower_randint, .limits = NOT_22 },
+      shape_randint, .lower = lower_randint, DRAWS },
     ROW_DRAW("randint_like", "Tensor self, SymInt high", LIKE, shape_randint, lower_randint),
     { "randint_like.Tensor(Tensor self, Tensor high, *, " LIKE ") -> Tensor", shape_randint,
-      .lower = lower_randint, .limits = NOT_22 },
+      .lower = lower_randint, DRAWS },
     { "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE ") -> Tensor", shape_randint,
-      .lower = lower_randint, .limits = NOT_22 },
+      .lower = lower_randint, DRAWS },
     ROW_DRAW("randperm", "SymInt n", INDEX, shape_randperm, lower_randperm),
     ROW_REFILL("normal.Tensor_float(Tensor mean, float std=1", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.float_Tensor(float mean, Tensor std", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.Tensor_Tensor(Tensor mean, Tensor std", shape_normal_of, lower_normal_of),
     { "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, " FACTORY ") -> Tensor",
-      shape_random_floats, .lower = lower_normal_sized, .limits = NOT_22 },
+      shape_random_floats, .lower = lower_normal_sized, DRAWS },
     ROW_REFILL("normal_functional(Tensor self, float mean=0, float std=1", shape_refilled, lower_normal),
     /* PyTorch has the next two in place only. */
     ROW_REFILL("normal(Tensor self, float mean=0, float std=1", shape_refilled, lower_normal),
@@ -495,6 +497,6 @@ const AtenOp p2o_ops_random[] = {
     ROW_DROPOUT("alpha_dropout", shape_dropout, lower_alpha_dropout),
     ROW_DROPOUT("feature_alpha_dropout", shape_feature_dropout, lower_feature_alpha_dropout),
     { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape_native_dropout,
-      .lower_many = lower_native_dropout },
+      .lower_many = lower_native_dropout, .limits = TRAINS },
     { 0 },
 };

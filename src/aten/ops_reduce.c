@@ -802,7 +802,7 @@ const AtenOp p2o_ops_reduce[] = {
     { "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
       shape_vector_norm, .lower = lower_vector_norm },
     { "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
-      shape_vector_norm, .lower = lower_powsum },
+      shape_vector_norm, .lower = lower_powsum, .limits = "finite powers but 0" },
     { "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_vector_norm,
       .lower = lower_vector_norm },
     { "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", shape_norm_except_dim,

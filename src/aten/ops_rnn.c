@@ -621,9 +621,9 @@ static void lower_mkldnn_lstm(Lower *lo, const Call *c, Value **out)
 #define CELL_ARGS "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
 #define ROW_RECURRENT(name, rule, fn)                                                                  \
     { name ".input(Tensor input, Tensor hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor)", rule,  \
-      .lower_many = fn },                                                                            \
+      .lower_many = fn, .limits = "no dropout" },                                                    \
     { name ".data(Tensor data, Tensor batch_sizes, Tensor hx, " RECURRENT ") -> (Tensor, Tensor)", rule, \
-      .lower_many = fn, .limits = "not in float64" }
+      .lower_many = fn, .limits = "no dropout, not in float64" }
 
 const AtenOp p2o_ops_rnn[] = {
     ROW_RECURRENT("rnn_tanh", shape_rnn_tanh, lower_rnn_tanh),
@@ -632,7 +632,7 @@ const AtenOp p2o_ops_rnn[] = {
     { "lstm.input(Tensor input, Tensor[] hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor, Tensor)", shape_lstm,
       .lower_many = lower_lstm, .unchecked = true },    /* PyTorch 2.6 records states of rank 4 */
     { "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, " RECURRENT ") -> (Tensor, Tensor, Tensor)",
-      shape_lstm, .lower_many = lower_lstm, .unchecked = true, .limits = "no projection, not in float64" },
+      shape_lstm, .lower_many = lower_lstm, .unchecked = true, .limits = "no dropout, no projection, not in float64" },
     { "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", shape_pack,
       .lower_many = lower_pack, .unchecked = true },    /* captures record batch_sizes as float */
     { "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)",

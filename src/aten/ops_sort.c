@@ -725,7 +725,7 @@ const AtenOp p2o_ops_sort[] = {
       shape_unique_dim, .lower_many = lower_unique_consecutive, CAPTURED_WRONG },
 
     { "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", shape_histc,
-      .lower = lower_histc },
+      .lower = lower_histc, .limits = "bounds in order" },
     { "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", shape_bincount,
       .lower = lower_bincount },
     { 0 },

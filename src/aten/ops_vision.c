@@ -198,8 +198,6 @@ static Value *lower_deform_conv(Lower *lo, const Call *c)
 {
     int64_t *stride = NEW_N(lo->arena, int64_t, 2), *dilation = NEW_N(lo->arena, int64_t, 2);
     int64_t *pads = NEW_N(lo->arena, int64_t, 4);
-    if (lo->opset < 19)
-        return unsupported(lo, c, "needs opset 19");
     stride[0] = int_arg(c, "stride_h");
     stride[1] = int_arg(c, "stride_w");
     dilation[0] = int_arg(c, "dilation_h");
@@ -228,8 +226,8 @@ const AtenOp p2o_ops_vision[] = {
     { "torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", shape_nms,
       .lower = lower_nms, .limits = "not float64" },
     { "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
-      shape_roi_align, .lower = lower_roi_align, .limits = "a fixed output size; up to opset 21" },
+      shape_roi_align, .lower = lower_roi_align, .to = 21, .limits = "a fixed output size" },
     { "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-      shape_deform_conv, .lower = lower_deform_conv, .limits = "opset 19 on" },
+      shape_deform_conv, .lower = lower_deform_conv, .from = 19 },
     { 0 },
 };

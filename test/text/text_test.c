@@ -175,6 +175,61 @@ static bool all_lines_occur(Arena *a, const char *text, Str lines)
     return any;
 }
 
+/* Whether a row of the program says that it may be refused for its opset. */
+static bool a_row_says_opset(const Program *p, const Ops *ops, int opset)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        const AtenOp *op = p2o_ops_find(ops, str_of(p->main->calls.at[i]->target));
+        if (op && (!p2o_op_in_opset(op, opset) || (op->limits && strstr(op->limits, "opset"))))
+            return true;
+    }
+    return false;
+}
+
+/* What converts at one opset does so at all of them, but where its row says otherwise. */
+static void check_opsets(const char *path, const Case *c)
+{
+    for (int opset = OPSET_MIN; opset <= OPSET_MAX; opset++) {
+        Arena *a = p2o_arena_new(NULL, NULL);
+        Diags *d = p2o_diags_new(a, NULL, NULL);
+        Case   at = *c;
+        bool   failed;
+        at.opset = opset;
+        const char    *got = outcome(d, &at, &failed);
+        Dims          *t = p2o_dims_new(a);
+        Ops           *ops = p2o_ops_new(a, t);
+        const Program *p = failed ? p2o_program_parse(d, t, c->program[0]) : NULL;
+        if (failed && !a_row_says_opset(p, ops, opset)) {
+            printf("%s: %.*s: refused at opset %d, and its row does not say so: %s", path, STR_ARG(c->name), opset, got);
+            nfailed++;
+        }
+        p2o_arena_free(a);
+    }
+}
+
+/* What holds of every operator is in no row. */
+static bool is_general(const char *text)
+{
+    return p2o_str_ends(str_of(text), ": complex tensors") || p2o_str_ends(str_of(text), " must be a constant") ||
+           p2o_str_ends(str_of(text), " that is not computed");
+}
+
+/* What a case shows to be refused, the row of the operator admits. */
+static void check_limits(const char *path, const Case *c, Diags *d)
+{
+    Arena *a = p2o_diags_arena(d);
+    Ops   *ops = p2o_ops_new(a, p2o_dims_new(a));
+    for (size_t i = 0; i < p2o_diags_count(d); i++) {
+        const Diag   *x = p2o_diags_at(d, i);
+        const char   *end = strstr(x->text, ": ");
+        const AtenOp *op = x->kind == DIAG_UNSUPPORTED && end ? p2o_ops_find(ops, up_to(x->text, end)) : NULL;
+        if (op && !op->limits && !op->from && !op->to && !is_general(x->text)) {
+            printf("%s: %.*s: refused, and its row has no limits: %s\n", path, STR_ARG(c->name), x->text);
+            nfailed++;
+        }
+    }
+}
+
 static void run_case(const char *path, const Case *c, Buf *accepted)
 {
     Arena      *a = p2o_arena_new(NULL, NULL);
@@ -184,6 +239,7 @@ static void run_case(const char *path, const Case *c, Buf *accepted)
     bool        ok = failed == c->wants_error &&
               (failed ? all_lines_occur(a, got, c->expected)
                       : graphs_match(a, str_of(got), c->expected));
+    check_limits(path, c, d);
     if (ok) {
         npassed++;
     } else {
@@ -215,6 +271,8 @@ static void run_file(Arena *a, const char *path, bool accept)
     while (next_case(&rest, &c)) {
         p2o_put(&out, kept + (done - text), (size_t)(c.expected.p - done));
         run_case(path, &c, &out);
+        if (!c.wants_error)
+            check_opsets(path, &c);
         done = c.expected.p + c.expected.n;
     }
     if (!accept || nfailed == before)

@@ -26,7 +26,7 @@ test: asan $(ORT)/libonnxruntime.so
 
 test-ops: release $(ORT)/libonnxruntime.so
 	@tools/with_torch python test/ops/suite.py build/release/pt2onnx --dtypes float32,int64,bool,float16 \
-	    --table docs/OPERATORS.md
+	    --cache build/ops --table docs/OPERATORS.md
 
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx

@@ -101,8 +101,7 @@ static Value *var_value(Lower *lo, const Var *v, int part)
 static bool is_imaginary_zero(const Lower *lo, const Arg *x)
 {
     Type t = p2o_arg_type(x);
-    return lo->part && lo->real_has_zero && t.kind != TY_NONE && !is_complex(t.dtype) &&
-           !(t.kind == TY_TENSOR && t.dtype == DT_BOOL);
+    return lo->part && lo->real_has_zero && x != lo->selector && t.kind != TY_NONE && !is_complex(t.dtype);
 }
 
 Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
@@ -622,6 +621,7 @@ static void lower_complex(Lower *lo, const Call *c, const ComplexOp *x, Value **
     } else if (c->nouts && c->outs[0] && is_complex(c->outs[0]->type.dtype)) {
         lo->part = 1;
         lo->real_has_zero = x->use == COMPLEX_SUM;
+        lo->selector = x->selector ? p2o_call_arg(c, x->selector) : NULL;
         lower_real(lo, c, imag);
         lo->part = 0;
         lo->real_has_zero = false;

@@ -24,6 +24,7 @@ struct Lower {
     const Arg  *right;          /* the one argument that stands for right_part instead, or NULL */
     int         right_part;
     bool        real_has_zero;  /* numbers and real tensors have an imaginary part of 0 */
+    const Arg  *selector;       /* but for this one, or NULL */
     Map        *weights;        /* storage and geometry -> Value *: tied weights are one */
     Map        *names;          /* of values */
     bool        failed;         /* the call being lowered was refused */

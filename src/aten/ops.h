@@ -36,7 +36,7 @@ static inline bool p2o_op_in_opset(const AtenOp *op, int n) { return n >= p2o_op
 typedef enum ComplexUse {
     COMPLEX_OWN,             /* by the functions given here */
     COMPLEX_PARTS,           /* the real parts, then the imaginary ones, as if they were all there is */
-    COMPLEX_SUM,             /* the same; numbers and real tensors but bools are 0 in the second turn */
+    COMPLEX_SUM,             /* the same; numbers and real tensors are 0 in the second turn */
     COMPLEX_PRODUCT,         /* linear in each of its first two operands */
     COMPLEX_REAL,            /* as it is: the imaginary part of the result is 0 */
 } ComplexUse;
@@ -46,6 +46,7 @@ typedef struct ComplexOp {
     ComplexUse   use;
     LowerManyFn *lower;      /* OWN: imaginary parts of the results come after all real ones */
     ShapeRule   *shape;      /* NULL: the row's own rule is right */
+    const char  *selector;   /* SUM: the argument that is no operand and stays as it is */
 } ComplexOp;
 
 /* How c does its complex tensors; NULL when it has none, or when its row knows them. */

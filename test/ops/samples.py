@@ -8,6 +8,7 @@ Made once: a later run reads them without PyTorch.  Samples that differ only in 
 complex tensors are kept as models have them: complex ones as real ones with a last axis of 2, bfloat16 as float32.
 """
 import collections
+import contextlib
 import json
 import logging
 import os
@@ -81,8 +82,11 @@ def wrap(op, sample):
 def widened(x):
     import torch
     if isinstance(x, torch.dtype):
-        return torch.float64 if x in (torch.float16, torch.bfloat16, torch.float32) else x
-    return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+        return {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
+                torch.complex64: torch.complex128}.get(x, x)
+    if not isinstance(x, torch.Tensor):
+        return x
+    return x.double() if x.is_floating_point() else x.to(torch.complex128) if x.is_complex() else x
 
 
 def run(module, tensors, seed=1):
@@ -96,25 +100,23 @@ def run(module, tensors, seed=1):
 def truth(module, tensors, want):
     """The same computed in float64, where that is the same."""
     import torch
+    torch.set_default_dtype(torch.float64)
     try:
         out = run(module, tensors)
     except Exception:
-        return [None] * len(want)
+        out = []
+    torch.set_default_dtype(torch.float32)
     if len(out) != len(want):
         return [None] * len(want)
-    return [t if t.dtype == torch.float64 and w.is_floating_point() and t.shape == w.shape else None
+    return [t if t.shape == w.shape and (t.dtype == torch.float64 and w.is_floating_point() or
+                                         t.dtype == torch.complex128 and w.is_complex()) else None
             for t, w in zip(out, want)]
 
 
 def is_random(module, tensors):
-    """Two seeds, two results.  True, False, or None where PyTorch refuses its own sample."""
-    import torch
-    try:
-        a, b = run(module, tensors, 1), run(module, tensors, 2)
-    except Exception:
-        return None
-    return any(x.shape != y.shape or not torch.equal(x.nan_to_num() if x.is_floating_point() else x,
-                                                     y.nan_to_num() if y.is_floating_point() else y)
+    """Two seeds, two results."""
+    a, b = run(module, tensors, 1), run(module, tensors, 2)
+    return any(not np.array_equal(as_array(x), as_array(y), equal_nan=x.is_floating_point() or x.is_complex())
                for x, y in zip(a, b))
 
 
@@ -183,6 +185,8 @@ def grown(op, ep, names, tensors):
         return
     plans = [({s: values[s] + 1}, False) for s in values]
     plans.append(({s: values[s] + 2 + i % 3 for i, s in enumerate(values)}, not re.match(MATRICES, op.name)))
+    if re.match(MATRICES, op.name) and any(t.numel() == 0 for t in tensors):
+        return                                  # of no matrices PyTorch does not check the sides
     for larger, again in plans:
         at, out = dict(values), list(tensors)
         at.update(larger)
@@ -232,8 +236,6 @@ def describe(op, sample, stem):
     import torch
     module, wide, tensors, names = wrap(op, sample)
     random = is_random(module, tensors)
-    if random is None:
-        return {"status": "uncaught", "why": "PyTorch refuses its own sample"}
     kind = "memory" if re.match(MEMORY, op.name) else "random" if random else "exact"
     ep, why = capture(module, tensors, stem + ".pt2")
     if ep is None:
@@ -281,18 +283,19 @@ def chosen_samples(op, dtype):
     return out
 
 
-def kept_samples(cache, name, dtype, limit):
-    """(folder, lines of its index): the first `limit` samples of an entry, 0 for all; captured if they are not yet."""
+def kept_samples(cache, name, dtype, limit, before=lambda k: None, crashing=()):
+    """(folder, lines of its index): the first `limit` samples of an entry, 0 for all; captured if they are not yet.
+    before(k) is called before each capture; those in `crashing` are known to end the process."""
     folder = os.path.join(home(cache), name, dtype)
     path = os.path.join(folder, "index.json")
     index = json.load(open(path)) if os.path.exists(path) else {"samples": [], "complete": False}
     have = index["samples"]
     if not index["complete"] and (not limit or len(have) < limit):
-        capture_more(folder, path, index, name, dtype, limit)
+        capture_more(folder, path, index, name, dtype, limit, before, crashing)
     return folder, have[:limit] if limit else have
 
 
-def capture_more(folder, path, index, name, dtype, limit):
+def capture_more(folder, path, index, name, dtype, limit, before, crashing):
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     import torch
@@ -301,14 +304,22 @@ def capture_more(folder, path, index, name, dtype, limit):
     os.makedirs(folder, exist_ok=True)
     op, have = next(o for o in op_db if full_name(o) == name), index["samples"]
     todo = chosen_samples(op, dtype)
-    with torch.no_grad():
+    with torch.no_grad(), open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
         for k, sample in todo[len(have):limit or None]:
+            before(k)
             try:
+                if k in crashing:
+                    raise RuntimeError("PyTorch ends the process")
                 line = describe(op, sample, os.path.join(folder, str(k)))
             except Exception as e:                              # PyTorch's: nothing of ours has run yet
                 line = {"status": "uncaught", "why": "%s: %s" % (type(e).__name__, str(e)[:200])}
             have.append(dict(line, k=k))
+            write_index(path, index)
     index["complete"] = len(have) == len(todo)
+    write_index(path, index)
+
+
+def write_index(path, index):
     with open(path + ".new", "w") as f:
         json.dump(index, f)
     os.replace(path + ".new", path)

@@ -9,19 +9,20 @@ size and at larger ones.  With --cache a later run reads what an earlier one cap
   refused   pt2onnx said that it does not support something
   wrong     anything else: other numbers, a model that does not run, a crash
   uncaught  PyTorch itself does not capture or save the sample; not counted
-Numbers are right within TOLERANCE of PyTorch's, or no further than PyTorch's from those computed in float64.  Of random
+Numbers are right within TOLERANCE of PyTorch's, or as near as PyTorch's to those computed in float64.  Of random
 numbers and of memory as it was, the type and shape are compared, and the range that random ones come from.
 """
 import argparse
 import collections
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import resource
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
@@ -32,15 +33,16 @@ SAYS_RANDOM = ["random numbers have", "dropout as in training"]
 TOLERANCE = {"float16": (2e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1e-5, 1e-6), "float64": (1e-9, 1e-12)}
 EPS = {"float16": 2.0 ** -10, "bfloat16": 2.0 ** -7, "float32": 2.0 ** -23, "float64": 2.0 ** -52}
 PART = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
-ULPS = 4                                # by which ours may be further from the truth than PyTorch's worst element
+ULPS, SUMS = 4, 8
 # PyTorch documents no order of equal elements for these (for sort and argsort only when they are not stable).
-TIES = {"topk", "kthvalue", "sort", "argsort", "msort", "mode", "median", "nanmedian"}
+TIES = {"topk", "kthvalue", "sort", "argsort", "mode"}
+RECORD_SAMPLES, RECORD_BYTES = 180, 24 << 10
 MEMORY_LIMIT = 12 << 30                 # a model that needs more for these samples is wrong
 ONE_EACH = {"topk", "sort", "argsort"}  # indices along the dim are all different
+STABLE = {"sort", "argsort"}            # where PyTorch keeps no order (of many elements only), ours is the stable one
 
-LINALG = r"linalg\.|(cholesky|lu|qr|svd|eig|lobpcg|matrix_exp|ormqr|geqrf|lstsq|inverse|pinverse|det|logdet|slogdet|" \
-         r"triangular_solve|ormqr|svd_lowrank|pca_lowrank|norm\.nuc|lu_solve|lu_unpack|cholesky_inverse|cholesky_solve|" \
-         r"matrix_power|trapz)(\.|$)"
+LINALG = r"linalg\.|(cholesky|cholesky_inverse|cholesky_solve|det|geqrf|inverse|logdet|lu|lu_solve|lu_unpack|matrix_exp|" \
+         r"norm\.nuc|ormqr|pca_lowrank|pinverse|qr|slogdet|svd|svd_lowrank|triangular_solve)(\.|$)"
 
 
 def kind_of(name, line):
@@ -77,10 +79,12 @@ def differs(got, want, true, dtype):
 
 
 def near_truth(got, want, true, eps):
-    """Where got is no further from the truth than PyTorch's worst element is, but for a few ulps of its own."""
+    """Where got is as near to the truth as PyTorch's numbers are: no further than twice its worst element (another order
+    of summation), but for ULPS of its own and SUMS of the largest one, as sums of such terms are rounded in float32."""
     error = np.abs(want - true)
-    worst = np.max(error[np.isfinite(error)], initial=0)
-    return np.isfinite(got) & (np.abs(got - true) <= worst + ULPS * eps * np.abs(true))
+    worst, largest = (np.max(x[np.isfinite(x)], initial=0) for x in (error, np.abs(true)))
+    room = 2 * worst + ULPS * eps * np.abs(true) + SUMS * min(eps, EPS["float32"]) * largest
+    return np.isfinite(got) & (np.abs(got - true) <= room)
 
 
 def points_alike(name, line, x, got, want):
@@ -94,17 +98,17 @@ def points_alike(name, line, x, got, want):
         return False
     for dim in range(x.ndim):
         a, b = (np.expand_dims(t, dim) if t.ndim < x.ndim else t for t in (got, want))
-        if a.ndim != x.ndim or any(a.shape[k] > x.shape[k] for k in range(x.ndim) if k != dim):
+        if a.ndim != x.ndim or any(a.shape[k] != x.shape[k] for k in range(x.ndim) if k != dim):
             continue
         if a.min() < 0 or max(a.max(), b.max()) >= x.shape[dim] or not one_dim_is(plain, dim, x.ndim):
             continue
-        y = x[tuple(slice(0, n) if k != dim else slice(None) for k, n in enumerate(a.shape))]
-        same = np.array_equal(np.take_along_axis(y, a, dim), np.take_along_axis(y, b, dim),
-                              equal_nan=x.dtype.kind == "f")
-        order = np.sort(a, dim)
-        if name in ONE_EACH and not (np.diff(order, axis=dim) > 0).all():
+        mine, its = np.take_along_axis(x, a, dim), np.take_along_axis(x, b, dim)
+        if not np.array_equal(mine, its, equal_nan=x.dtype.kind == "f"):
             continue
-        if same:
+        if name in ONE_EACH and not (np.diff(np.sort(a, dim), axis=dim) > 0).all():
+            continue
+        tied = np.take(mine, range(1, a.shape[dim]), dim) == np.take(mine, range(a.shape[dim] - 1), dim)
+        if name not in STABLE or (np.diff(a, axis=dim)[tied] > 0).all():
             return True
     return False
 
@@ -220,22 +224,73 @@ def compare_output(name, line, first, got, want, true, seeds, dtype):
     return None if not bad or points_alike(name, line, first, got, want) else bad
 
 
-def try_entry(job):
-    name, dtype, pt2onnx, limit, cache = job
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+def try_entry(job, tell):
+    """Outcomes of an entry's samples; tell(stage, k) says what comes next."""
+    name, dtype, pt2onnx, limit, cache, ended = job
     out = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder, lines = samples.kept_samples(cache or scratch, name, dtype, limit)
+        folder, lines = samples.kept_samples(cache or scratch, name, dtype, limit, lambda k: tell("capture", k),
+                                             [k for stage, k in ended if stage == "capture"])
         for line in lines:
             if line["status"] == "uncaught":
                 out.append((line, "uncaught", line["why"]))
                 continue
+            if ("run", line["k"]) in ended:
+                out.append((line, "wrong", "ONNX Runtime ends the process"))
+                continue
+            tell("run", line["k"])
             try:
                 status, why = judge(pt2onnx, name, Recorded(folder, line), scratch)
             except Exception as e:              # no fault of PyTorch's any more
                 status, why = "wrong", "%s: %s" % (type(e).__name__, str(e)[:300])
             out.append((line, status, why))
-    return name, dtype, out
+    return out
+
+
+def work(pipe):
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    for job in iter(pipe.recv, None):
+        pipe.send(("done", try_entry(job, lambda stage, k: pipe.send((stage, k)))))
+
+
+def run_jobs(jobs, nworker):
+    """(job, outcomes) as they come.  A worker that dies was at the last thing it told of: the entry is tried again
+    without that."""
+    jobs, busy = collections.deque(jobs), {}
+
+    def begin(job):
+        mine, its = multiprocessing.Pipe()
+        p = multiprocessing.Process(target=work, args=(its,))
+        p.start()
+        its.close()
+        mine.send(job)
+        busy[mine] = [p, job, None]
+
+    while jobs or busy:
+        while jobs and len(busy) < nworker:
+            begin(jobs.popleft())
+        for pipe in multiprocessing.connection.wait(list(busy)):
+            p, job, at = busy[pipe]
+            try:
+                what, value = pipe.recv()
+            except EOFError:
+                p.join()
+                del busy[pipe]
+                if at is None:
+                    raise SystemExit("%s %s: the worker ended before it began" % job[:2])
+                begin(job[:5] + (job[5] + (at,),))
+                continue
+            if what != "done":
+                busy[pipe][2] = (what, value)
+                continue
+            yield job, value
+            if jobs:
+                busy[pipe][1:] = [jobs.popleft(), None]
+                pipe.send(busy[pipe][1])
+            else:
+                pipe.send(None)
+                p.join()
+                del busy[pipe]
 
 
 class Tally:
@@ -244,10 +299,13 @@ class Tally:
     def __init__(self):
         self.rows = collections.OrderedDict()   # (count, entry) -> Counter
         self.total = collections.Counter()
+        self.why = {}                           # (status, entry) -> the first reason
+        self.names = set()
 
-    def add(self, name, line, status):
+    def add(self, name, line, status, why):
         self.rows.setdefault((kind_of(name, line), name), collections.Counter())[status] += 1
         self.total[status] += 1
+        self.why.setdefault((status, name), why)
 
     def of(self, count):
         return {n: r for (k, n), r in self.rows.items() if k == count and r["right"] + r["refused"] + r["wrong"]}
@@ -288,23 +346,100 @@ def main():
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         names = samples.entries(a.cache or scratch, a.ops)
-    jobs = [(n, d, os.path.abspath(a.pt2onnx), a.samples, a.cache) for n in names for d in a.dtypes.split(",")]
+    jobs = [(n, d, os.path.abspath(a.pt2onnx), a.samples, a.cache, ()) for n in names for d in a.dtypes.split(",")]
     tally, seen = Tally(), []
-    with ProcessPoolExecutor(a.jobs) as pool:
-        for name, dtype, out in pool.map(try_entry, jobs):
-            for line, status, why in out:
-                tally.add(name, line, status)
-                seen.append((name, dtype, line["k"], status, why))
-                if status == "wrong" or (a.show and status in ("refused", "uncaught")):
-                    print("%s %s #%d %s: %s" % (name, dtype, line["k"], status, why), flush=True)
+    for (name, dtype, *_), out in run_jobs(jobs, a.jobs):
+        tally.names.add(name)
+        for line, status, why in out:
+            tally.add(name, line, status, why)
+            seen.append((name, dtype, line["k"], status, why))
+            if status == "wrong" or (a.show and status in ("refused", "uncaught")):
+                print("%s %s #%d %s: %s" % (name, dtype, line["k"], status, why), flush=True)
+    seen.sort()
     print("samples: %s" % ", ".join("%d %s" % (v, k) for k, v in sorted(tally.total.items())))
     for text in figure_lines(tally):
         print(text)
     if a.json:
         with open(a.json, "w") as f:
             json.dump(seen, f, indent=0)
+    if a.table:
+        write_table(a.table, tally, "%s of each entry, %s" % (
+            "the first %d samples" % a.samples if a.samples else "all samples", a.dtypes.replace(",", ", ")))
+    if a.record:
+        record(a.record, a.cache, os.path.abspath(a.pt2onnx), seen)
     print("%d passed, %d failed" % (tally.total["right"], tally.total["wrong"]))
     return 1 if tally.total["wrong"] else 0
+
+
+def write_table(path, tally, what):
+    with open(path, "w") as f:
+        f.write("# Operators, by PyTorch's own samples\n\n"
+                "Made by `make test-ops` with PyTorch %s: %s.\n"
+                "Entries are OpInfo's; samples that differ only in values and sizes are one. A sample is right when dtype, "
+                "shape and numbers are PyTorch's\nat every size tried; refused: the conversion says what it does not "
+                "support. `pt2onnx ops` lists operators and their limits.\n\n" % (samples.torch_version(), what))
+        f.write("| counted | entries | right in all samples | some refused | some wrong | samples right | refused | wrong |\n"
+                "|---|---|---|---|---|---|---|---|\n")
+        for count, rows, good, wrong in tally.figures():
+            n = {s: sum(r[s] for r in rows.values()) for s in ("right", "refused", "wrong")}
+            f.write("| %s | %d | %d (%.1f %%) | %d | %d | %d | %d | %d |\n" % (
+                WORDS[count], len(rows), len(good), 100.0 * len(good) / len(rows),
+                sum(1 for r in rows.values() if r["refused"]), len(wrong), n["right"], n["refused"], n["wrong"]))
+        left = {n for n in tally.names if not any(n in rows for _, rows, _, _ in tally.figures())}
+        f.write("\nNot counted: %d samples that `torch.export` does not capture or save, and with them all of: %s.\n" %
+                (tally.total["uncaught"], ", ".join(sorted(n for n in left if ("uncaught", n) in tally.why)) or "none"))
+        f.write("Without samples of these types, or with none that is strided: %s.\n" %
+                (", ".join(sorted(n for n in left if ("uncaught", n) not in tally.why)) or "none"))
+        for count, rows, _, _ in tally.figures():
+            f.write("\n## %s\n\n| entry | tried | right | refused | wrong | |\n|---|---|---|---|---|---|\n" %
+                    (WORDS[count][0].upper() + WORDS[count][1:]))
+            for name, r in sorted(rows.items()):
+                why = tally.why.get(("wrong", name)) if r["wrong"] else tally.why.get(("refused", name)) if r["refused"] else ""
+                f.write("| %s | %d | %d | %d | %d | %s |\n" % (name, r["right"] + r["refused"] + r["wrong"], r["right"],
+                                                          r["refused"], r["wrong"], why.replace("|", "\\|")))
+
+
+def record(folder, cache, pt2onnx, seen):
+    """A selection of what was right: of every entry at most one sample, by a fixed seed, deflated."""
+    import random
+    import shutil
+    import zipfile
+    right = collections.OrderedDict()
+    for name, dtype, k, status, _ in seen:
+        right.setdefault(name, []).append((dtype, k)) if status == "right" else None
+    pick = random.Random(1)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    kept = 0
+    for name in sorted(right, key=lambda n: pick.random()):
+        dtype, k = right[name][pick.randrange(len(right[name]))]
+        home, lines = samples.kept_samples(cache, name, dtype, 0)
+        rec = Recorded(home, next(x for x in lines if x["k"] == k))
+        if rec.line["kind"] != "exact" or kind_of(name, rec.line) == "backward" or not by_recorded(pt2onnx, rec, folder):
+            continue
+        stem = os.path.join(folder, "%s.%s.%d" % (name, dtype, k))
+        with zipfile.ZipFile(rec.pt2) as z, zipfile.ZipFile(stem + ".pt2", "w", zipfile.ZIP_DEFLATED) as out:
+            for item in z.infolist():
+                data = re.sub(rb'File \\"/[^"\\]*/', rb'File \\"', z.read(item))       # no one's folders
+                out.writestr(zipfile.ZipInfo(item.filename), data, zipfile.ZIP_DEFLATED)
+        np.savez_compressed(stem + ".npz", **{a: x for a, x in rec.arrays.items() if ".true." not in a})
+        if os.path.getsize(stem + ".pt2") + os.path.getsize(stem + ".npz") > RECORD_BYTES:
+            os.remove(stem + ".pt2")
+            os.remove(stem + ".npz")
+            continue
+        kept += 1
+        if kept == RECORD_SAMPLES:
+            break
+    print("recorded %d samples in %s" % (kept, folder))
+
+
+def by_recorded(pt2onnx, rec, folder):
+    """Whether the command alone finds the sample right: ties and rounding it judges more strictly."""
+    onnx = os.path.join(folder, "m.onnx")
+    ok = convert(pt2onnx, rec.pt2, onnx).returncode == 0 and by_verify(pt2onnx, rec, onnx)[0] == "right"
+    if os.path.exists(onnx):
+        os.remove(onnx)
+    return ok
 
 
 if __name__ == "__main__":

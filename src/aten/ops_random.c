@@ -262,21 +262,17 @@ static void shape_bernoulli(Infer *in, const Call *c)
         p2o_rule_same(in, c);
 }
 
-static Value *lower_bernoulli(Lower *lo, const Call *c)
+/* 1 with probability p, which broadcasts to self.  Not ONNX's Bernoulli: ONNX Runtime's draws 1 with probability 1 - p. */
+static Value *ones_with_probability(Lower *lo, const Call *c, const char *p)
 {
-    note_random(lo);
-    return emit(lo, ONNX_Bernoulli, tensor_arg(lo, c, "self"));
-}
-
-/* 1 with probability p, which broadcasts to self. */
-static Value *lower_bernoulli_p(Lower *lo, const Call *c)
-{
-    Type  p = type_arg(c, "p");
-    DType t = p.dtype == DT_F64 ? DT_F64 : DT_F32;
+    DType  t = type_arg(c, p).dtype == DT_F64 ? DT_F64 : DT_F32;
     Value *x = tensor_arg(lo, c, "self");
     Value *u = uniform_sample(lo, x, x->shape, t, 0, 1);
-    return cast(lo, emit(lo, ONNX_Less, u, tensor_as(lo, c, "p", t)), x->dtype);
+    return cast(lo, emit(lo, ONNX_Less, u, tensor_as(lo, c, p, t)), x->dtype);
 }
+
+static Value *lower_bernoulli(Lower *lo, const Call *c) { return ones_with_probability(lo, c, "self"); }
+static Value *lower_bernoulli_p(Lower *lo, const Call *c) { return ones_with_probability(lo, c, "p"); }
 
 static void shape_bernoulli_p(Infer *in, const Call *c)
 {

@@ -195,8 +195,9 @@ def grown(op, ep, names, tensors):
     if len(shapes) != len(tensors) or not values:
         return
     plans = [({s: values[s] + 1}, False) for s in values]
-    plans.append(({s: values[s] + 2 + i % 3 for i, s in enumerate(values)}, not re.match(MATRICES, op.name)))
-    if re.match(MATRICES, op.name) and any(t.numel() == 0 for t in tensors):
+    if not re.match(MATRICES, op.name):         # which would no longer be regular
+        plans.append(({s: values[s] + 2 + i % 3 for i, s in enumerate(values)}, True))
+    elif any(t.numel() == 0 for t in tensors):
         return                                  # of no matrices PyTorch does not check the sides
     for larger, again in plans:
         at, out = dict(values), list(tensors)

@@ -173,6 +173,12 @@ void p2o_free(p2o_conversion *c)
         p2o_arena_free(c->arena);
 }
 
+static void add_program(p2o_conversion *c, Program *p)
+{
+    c->programs[c->nprogram++] = p;
+    c->program = c->programs[0];
+}
+
 static p2o_status read_source(p2o_conversion *c, Source *s)
 {
     size_t errors = p2o_diags_errors(c->diags);
@@ -185,9 +191,8 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
         p = p2o_pt2_read(c->diags, c->dims, zip);
     else if (p2o_diags_errors(c->diags) == errors)
         p2o_sniff_refuse(c->diags, kind);
-    if (p2o_diags_errors(c->diags) == errors)
-        c->programs[c->nprogram++] = p;
-    c->program = c->programs[0];
+    if (p)
+        add_program(c, p);
     return result_of(c, errors);
 }
 
@@ -226,6 +231,62 @@ static p2o_status step_read(p2o_conversion *c, const void *arg)
 }
 
 p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r) { return guarded(c, step_read, r); }
+
+typedef struct ProgramStep {
+    Str               json;
+    const p2o_weight *weights;
+    size_t            n;
+} ProgramStep;
+
+/* One Storage for what lies at one address: aliases are known by it. */
+static const Storage *given_storage(p2o_conversion *c, Map *seen, const p2o_weight *w)
+{
+    const void **key = NEW(c->arena, const void *);
+    *key = w->data;
+    void   **slot = p2o_map_slot(seen, (Str){ (const char *)key, sizeof *key });
+    Storage *s = *slot;
+    if (!s || s->nbytes != w->nbytes) {
+        s = NEW(c->arena, Storage);
+        *s = (Storage){ .source = p2o_source_memory(c->arena, w->data, w->nbytes), .nbytes = w->nbytes };
+        *slot = s;
+    }
+    return s;
+}
+
+static const Tensor *given_tensor(p2o_conversion *c, Map *seen, const p2o_weight *w)
+{
+    Tensor     *t = NEW(c->arena, Tensor);
+    const char *why = "the dtype is unknown";
+    *t = (Tensor){ .storage = given_storage(c, seen, w), .dtype = p2o_dtype_from_torch(str_of(w->dtype)),
+                   .rank = w->rank, .sizes = w->sizes, .strides = w->strides, .offset = w->offset };
+    if (t->dtype != DT_NONE && p2o_tensor_check(t, &why))
+        return t;
+    p2o_diag(c->diags, DIAG_MISUSE, 0, "weight %s: %s", w->name, why);
+    return NULL;
+}
+
+static p2o_status step_read_program(p2o_conversion *c, const void *arg)
+{
+    const ProgramStep *s = arg;
+    size_t             errors = p2o_diags_errors(c->diags);
+    NamedTensor       *named = NEW_N(c->arena, NamedTensor, s->n);
+    Map                seen = { .arena = c->arena };
+    if (!can_read(c))
+        return P2O_ERR_MISUSE;
+    for (size_t i = 0; i < s->n; i++)
+        named[i] = (NamedTensor){ p2o_str_dup(c->arena, str_of(s->weights[i].name)),
+                                  given_tensor(c, &seen, &s->weights[i]) };
+    Program *p = p2o_diags_errors(c->diags) == errors
+                 ? p2o_pt2_read_json(c->diags, c->dims, s->json, named, s->n) : NULL;
+    if (p)
+        add_program(c, p);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights, size_t nweights)
+{
+    return guarded(c, step_read_program, &(ProgramStep){ { json, n }, weights, nweights });
+}
 
 static p2o_status keep_text(p2o_conversion *c, Texts *list, const char *text)
 {
@@ -525,6 +586,20 @@ const char *p2o_summary(p2o_conversion *c)
 {
     const char *text = NULL;
     guarded(c, step_summary, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_signature(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_signature_json(c->program, c->bindings, c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_signature(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_signature, &(TextStep){ .text = &text });
     return text;
 }
 

@@ -1,0 +1,62 @@
+"""An ExportedProgram as the library takes it: JSON for the graph, pointers for the weights."""
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping
+
+import torch
+
+from ._errors import UnsupportedError, UsageError
+from ._library import Weight
+
+
+def program_json(ep: torch.export.ExportedProgram) -> bytes:
+    """What torch.export.save writes as models/NAME.json, without the weights."""
+    from torch._export.serde import serialize as serde
+    module = serde.GraphModuleSerializer(ep.graph_signature, ep.module_call_graph).serialize(ep.graph_module)
+    major, minor = (tuple(serde.SCHEMA_VERSION) + (0,))[:2]
+    program = {
+        "graph_module": serde._dataclass_to_dict(module),
+        "range_constraints": serde._dataclass_to_dict(serde.serialize_range_constraints(ep.range_constraints)),
+        "schema_version": {"major": major, "minor": minor},
+        "torch_version": torch.__version__,
+        "guards_code": list(getattr(ep, "_guards_code", None) or []),
+    }
+    return json.dumps(program, cls=serde.EnumEncoder).encode()
+
+
+def _weight(name: str, t: torch.Tensor) -> Weight:
+    t = t.detach()
+    if t.layout != torch.strided or t.is_quantized:
+        raise UnsupportedError("weight %s is %s, not a plain tensor" % (name, t.layout))
+    if t.is_conj() or t.is_neg() or t.device.type != "cpu":
+        t = t.cpu().resolve_conj().resolve_neg()
+    try:
+        storage = t.untyped_storage()
+        data = storage.data_ptr()
+    except Exception as e:
+        raise UnsupportedError("weight %s is a %s without memory of its own: %s" % (name, type(t).__name__, e)) from e
+    return Weight(name, str(t.dtype).replace("torch.", ""), data, storage.nbytes(), t.storage_offset(), tuple(t.shape),
+                  tuple(t.stride()), t)
+
+
+def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.Tensor]) -> List[Weight]:
+    """The program's tensors, or those given in their place."""
+    named: Dict[str, Any] = {**ep.state_dict, **{k: v for k, v in ep.constants.items() if isinstance(v, torch.Tensor)}}
+    out = []
+    for name, t in named.items():
+        new = given.get(name)
+        if new is not None:
+            if tuple(new.shape) != tuple(t.shape) or new.dtype != t.dtype:
+                raise UsageError("weights: %s is %s %s, the model has %s %s" % (
+                    name, str(new.dtype), list(new.shape), str(t.dtype), list(t.shape)))
+            t = new
+        elif is_unreal(t):
+            raise UsageError("%s has no values (%s) and weights= has none by that name" % (name, t.device))
+        out.append(_weight(name, t))
+    return out
+
+
+def is_unreal(t: torch.Tensor) -> bool:
+    """On the meta device or fake: a shape without values."""
+    return t.is_meta or type(t).__name__ == "FakeTensor"

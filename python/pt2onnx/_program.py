@@ -60,3 +60,12 @@ def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.
 def is_unreal(t: torch.Tensor) -> bool:
     """On the meta device or fake: a shape without values."""
     return t.is_meta or type(t).__name__ == "FakeTensor"
+
+
+def coarsest_float(ep: torch.export.ExportedProgram) -> str:
+    """The least precise floating type that the program computes in; "": none below float32."""
+    dtypes = set()
+    for node in ep.graph.nodes:
+        value = node.meta.get("val")
+        dtypes |= {x.dtype for x in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(x, torch.Tensor)}
+    return "bfloat16" if torch.bfloat16 in dtypes else "float16" if torch.float16 in dtypes else ""

@@ -32,6 +32,11 @@ enum { OPSET_MIN = 17, OPSET_MAX = 23, OPSET_DEFAULT = 20 };
 
 typedef VEC(const char *) Texts;
 
+typedef struct OutputAxis {             /* as the user names it */
+    const char *output, *name;
+    int64_t     axis;
+} OutputAxis;
+
 struct p2o_conversion {
     p2o_options options;
     Arena      *arena, *scratch;
@@ -45,6 +50,7 @@ struct p2o_conversion {
     Graph      *graph;
     Ort        *ort;
     Texts       inputs, axes, ranges;           /* what the user declared, applied by p2o_convert */
+    VEC(OutputAxis) output_axes;
     const char **input_names, **output_names;
     size_t      ninput_name, noutput_name;
     const char *dump_program, *dump_types, *dump_graph, *dump_opt;
@@ -354,8 +360,9 @@ static bool is_output_name(p2o_conversion *c, Str name)
     return false;
 }
 
-/* {"0": "batch"}, or [0, 1] with names of our making. */
-static void declare_axes_of(p2o_conversion *c, Str input, const Json *axes)
+/* {"0": "batch"}, or [0, 1] with names of our making.  An output's sizes follow from the inputs': its names are
+ * kept for name_output_axes. */
+static void declare_axes_of(p2o_conversion *c, Str port, bool is_output, const Json *axes)
 {
     for (uint32_t i = 0; i < axes->n; i++) {
         int64_t axis;
@@ -369,13 +376,16 @@ static void declare_axes_of(p2o_conversion *c, Str input, const Json *axes)
             axis = ok ? axes->items[i].i : 0;
         }
         if (!ok)
-            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(input));
-        else
-            p2o_declare_axis(c->program, c->bindings, input, axis, name);
+            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(port));
+        else if (!is_output)
+            p2o_declare_axis(c->program, c->bindings, port, axis, name);
+        else if (name.n)
+            VEC_PUSH(c->arena, &c->output_axes, ((OutputAxis){ p2o_str_dup(c->arena, port),
+                                                               p2o_str_dup(c->arena, name), axis }));
     }
 }
 
-/* Outputs may be named too, as torch.onnx.export's users do; their sizes follow from the inputs'. */
+/* Outputs may be named too, as torch.onnx.export's users do. */
 static void declare_json(p2o_conversion *c, const char *text)
 {
     const Json *j = p2o_json_parse(c->diags, str_of(text), "dynamic axes");
@@ -389,10 +399,9 @@ static void declare_json(p2o_conversion *c, const char *text)
         bool              known = false;
         for (size_t k = 0; k < c->program->inputs.n; k++)
             known |= str_is(input, c->program->inputs.at[k].name);
-        if (!known && is_output_name(c, m->key))
-            continue;
+        bool is_output = !known && is_output_name(c, m->key);
         if (m->value.kind == JSON_OBJ || m->value.kind == JSON_LIST)
-            declare_axes_of(c, input, &m->value);
+            declare_axes_of(c, input, is_output, &m->value);
         else
             p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
     }
@@ -437,6 +446,55 @@ static bool line_up(p2o_conversion *c)
            p2o_align(operators(c), c->programs, c->nprogram, c->bindings);
 }
 
+static bool is_dim_name(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->dim_names.n; i++)
+        if (same(g->dim_names.at[i].name, name))
+            return true;
+    return p2o_dim_has_sym(g->dims, str_of(name));
+}
+
+/* An output's size that is no symbol may bear the name that the user asks for: one name, one size. */
+static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
+{
+    int64_t axis = x->axis < 0 ? x->axis + v->shape.rank : x->axis;
+    if (axis < 0 || axis >= v->shape.rank) {
+        p2o_diag(g->diags, DIAG_WARN, 0, "output '%s' has no axis %lld", v->name, (long long)x->axis);
+        return;
+    }
+    Dim         d = v->shape.at[axis];
+    const char *now = p2o_graph_dim(g, d);
+    if (same(now, x->name))
+        return;
+    if (p2o_dim_is_int(d, NULL))
+        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is asked to be '%s', but is %s at every size",
+                 (long long)axis, v->name, x->name, now);
+    else if (p2o_dim_is_sym(d) || !same(now, p2o_dim_text(g->dims, d)) || is_dim_name(g, x->name))
+        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is called '%s', not '%s': one name, one size",
+                 (long long)axis, v->name, now, x->name);
+    else
+        VEC_PUSH(g->arena, &g->dim_names, ((DimName){ d, x->name }));
+}
+
+/* A declared size that turned out to be an expression of others keeps its name, wherever that size appears. */
+static void keep_declared_names(p2o_conversion *c, Graph *g)
+{
+    for (size_t i = 0; i < p2o_bind_nevent(c->bindings); i++) {
+        Dim sym = p2o_bind_event(c->bindings, i)->sym, now = p2o_resolve(c->bindings, sym);
+        if (p2o_role(c->bindings, sym) == ROLE_USER && !p2o_dim_is_sym(now) && !p2o_dim_is_int(now, NULL) &&
+            same(p2o_graph_dim(g, now), p2o_dim_text(g->dims, now)))
+            VEC_PUSH(g->arena, &g->dim_names, ((DimName){ now, p2o_dim_name(sym) }));
+    }
+}
+
+static void name_output_axes(p2o_conversion *c, Graph *g)
+{
+    for (size_t i = 0; i < c->output_axes.n; i++)
+        for (size_t k = 0; k < g->outputs.n; k++)
+            if (same(g->outputs.at[k]->name, c->output_axes.at[i].output))
+                name_output_axis(g, g->outputs.at[k], &c->output_axes.at[i]);
+}
+
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
     size_t   errors = p2o_diags_errors(c->diags);
@@ -466,6 +524,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     const char *wrong = p2o_graph_check(g);
     if (wrong)
         p2o_diag(c->diags, DIAG_INTERNAL, 0, "the graph is ill-formed: %s", wrong);
+    keep_declared_names(c, g);
+    name_output_axes(c, g);
     p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings, g));
     if (!wrong)
         c->graph = g;

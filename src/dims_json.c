@@ -87,7 +87,7 @@ static void put_ports(Buf *b, const Graph *g, Value *const *v, size_t n)
             if (p2o_dim_is_int(x->shape.at[k], &size))
                 p2o_putf(b, "%lld", (long long)size);
             else
-                put_quoted(b, p2o_dim_text(g->dims, x->shape.at[k]));
+                put_quoted(b, p2o_graph_dim(g, x->shape.at[k]));
         }
         p2o_puts(b, "]}");
     }

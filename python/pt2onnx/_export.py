@@ -205,8 +205,16 @@ def _checker(call: Callable[[Dict[str, int]], Tuple[Dict[str, Any], Any]], sizes
     return check
 
 
-def _check_sizes(plan: Any, captured: Sequence[Dict[str, int]]) -> List[Dict[str, int]]:
-    """The example's, the smallest, and two that no capture used."""
+def _bounds(conversion: Conversion, example: Any) -> Dict[str, int]:
+    """The largest sizes that the capture was good for, where the user did not say so."""
+    dims = conversion.signature()["dims"]["symbols"]
+    return {n: d["max"] for n, d in dims.items() if n in example.symbols and "max" in d and
+            (example.symbols[n].high is None or d["max"] < example.symbols[n].high)}
+
+
+def _check_sizes(plan: Any, captured: Sequence[Dict[str, int]], bounds: Dict[str, int]) -> List[Dict[str, int]]:
+    """The example's, the smallest, two that no capture used, and those just over a bound if PyTorch goes there: what
+    the model does above a branch on its size must not be guessed from below."""
     example = plan.example.sizes
     if not example:
         return [{}]
@@ -215,9 +223,14 @@ def _check_sizes(plan: Any, captured: Sequence[Dict[str, int]]) -> List[Dict[str
     if smallest not in out:
         out.append(smallest)
     for sizes in plan.others(list(captured) + out):
-        out.append(sizes)
+        if all(sizes[n] <= bounds.get(n, sizes[n]) for n in sizes):
+            out.append(sizes)
         if len(out) == 4:
             break
+    for name, most in bounds.items():
+        over = plan.past(name, most)
+        if over is not None:
+            out.append(over)
     return out
 
 
@@ -262,11 +275,14 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
     try:
         with untouched(model):
             conversion, captured = _from_module(model, example, plan, request, given, tol, steps)
+            bounds = _bounds(conversion, example)
+            for name, most in bounds.items():
+                warnings.warn("%s is at most %d: the model does something else above" % (name, most), stacklevel=3)
             check: Callable[[Any], List[Check]] = lambda m: []
             if unreal and verify:
                 warnings.warn("the model has no values: the file was not compared with PyTorch", stacklevel=3)
             elif verify and _have_runtime():
-                check = _checker(call, lambda: _check_sizes(plan, captured), tol, steps)
+                check = _checker(call, lambda: _check_sizes(plan, captured, bounds), tol, steps)
             steps("writing")
             return _finish(conversion, f, check, verbose, report)
     finally:

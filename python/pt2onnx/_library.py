@@ -90,13 +90,14 @@ class Conversion:
     def __init__(self, opset: Optional[int] = None, external: object = None) -> None:
         if external not in EXTERNAL:
             raise UsageError("external_data is True, False, 'link' or None, not %r" % (external,))
+        self._handle: Optional[int] = None
+        self._keep: List[Any] = []          # what the library points at
         self._lib = _library()
         options = _Options()
         self._lib.p2o_options_init(byref(options), ctypes.sizeof(options))
         options.opset = options.opset if opset is None else int(opset)
         options.external = EXTERNAL[external]
-        self._keep: List[Any] = []          # what the library points at
-        self._handle: Optional[int] = self._lib.p2o_new(byref(options))
+        self._handle = self._lib.p2o_new(byref(options))
         if not self._handle:
             raise MemoryError("pt2onnx")
 

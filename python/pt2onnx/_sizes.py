@@ -129,6 +129,15 @@ class SizePlan:
                     return out
         return out
 
+    def past(self, name: str, most: int) -> Optional[Sizes]:
+        """Sizes with this one over `most`; None where the model does not run there."""
+        sizes = self.start()
+        for move in self.moves():
+            if move.symbol == name and sizes[name] <= most:
+                over = move.apply(sizes, (most - sizes[name]) // move.step + 1)
+                return over if self.works(over) else None
+        return None
+
     def smallest(self) -> Sizes:
         """Every symbol 1, or as near as moves lead: sizes that hang together stay so."""
         sizes = self.start()

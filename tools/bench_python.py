@@ -1,4 +1,5 @@
-"""pt2onnx.export against torch.onnx.export(dynamo=True) on the same modules: time and peak memory, each in a process of its own.
+"""pt2onnx.export against torch.onnx.export(dynamo=True) on the same modules: CPU seconds and peak
+memory, each in a process of its own.
 
 usage: bench_python.py [NAME...]    needs torch, onnxscript and the pt2onnx package; prints a table
 """
@@ -115,6 +116,7 @@ def measure(name, way, folder):
     """In this process: [seconds in all, seconds after the capture, peak MB]."""
     import torch
     warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     model, args, axes = MODELS[name]()
     model.eval()
@@ -128,23 +130,23 @@ def measure(name, way, folder):
         import torch.onnx
     with torch.no_grad():
         torch.export.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),))        # what the first use of it costs
-        begin = time.perf_counter()
+        begin = time.process_time()
         if way == "ours":
             pt2onnx.export(model, args, path, dynamic_axes=axes, verify=False, verbose=False)
         elif way == "theirs":
             torch.onnx.export(model, args, path, dynamo=True, dynamic_shapes=shapes, verbose=False)
         else:
             torch.export.export(model, args, dynamic_shapes=shapes, strict=False)
-        whole, most = time.perf_counter() - begin, peak()
+        whole, most = time.process_time() - begin, peak()
         after = 0.0
         if way != "capture":
             ep = torch.export.export(model, args, dynamic_shapes=shapes, strict=False)
-            begin = time.perf_counter()
+            begin = time.process_time()
             if way == "ours":
                 pt2onnx.export(ep, f=path, verify=False, verbose=False)
             else:
                 torch.onnx.export(ep, (), path, dynamo=True, verbose=False)
-            after = time.perf_counter() - begin
+            after = time.process_time() - begin
     return [whole, after, most]
 
 

@@ -73,7 +73,8 @@ class _Request:
 
 
 def _reader(ep: Any, given: Mapping[str, Any]) -> Callable[[Conversion], None]:
-    from ._program import program_json, program_weights
+    from ._program import program_weights
+    from ._serialize import program_json
     program, weights = program_json(ep), program_weights(ep, given)
     return lambda c: c.read_program(program, weights)
 

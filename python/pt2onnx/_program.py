@@ -1,28 +1,12 @@
-"""An ExportedProgram as the library takes it: JSON for the graph, pointers for the weights."""
+"""An ExportedProgram's weights as the library takes them: by address."""
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List, Mapping
 
 import torch
 
 from ._errors import UnsupportedError, UsageError
 from ._library import Weight
-
-
-def program_json(ep: torch.export.ExportedProgram) -> bytes:
-    """What torch.export.save writes as models/NAME.json, without the weights."""
-    from torch._export.serde import serialize as serde
-    module = serde.GraphModuleSerializer(ep.graph_signature, ep.module_call_graph).serialize(ep.graph_module)
-    major, minor = (tuple(serde.SCHEMA_VERSION) + (0,))[:2]
-    program = {
-        "graph_module": serde._dataclass_to_dict(module),
-        "range_constraints": serde._dataclass_to_dict(serde.serialize_range_constraints(ep.range_constraints)),
-        "schema_version": {"major": major, "minor": minor},
-        "torch_version": torch.__version__,
-        "guards_code": list(getattr(ep, "_guards_code", None) or []),
-    }
-    return json.dumps(program, cls=serde.EnumEncoder).encode()
 
 
 def _weight(name: str, t: torch.Tensor) -> Weight:

@@ -428,6 +428,24 @@ class Files(Exports):
         self.assertTrue(os.path.exists(self.path))
 
 
+class Programs(Exports):
+    def test_in_memory_is_as_saved(self):
+        """The program that is handed over in memory converts to the very bytes that its file converts to."""
+        for name in ("branches", "loops", "decoder_cache", "writes", "messages", "spectrum", "shuffle", "unused_input"):
+            cls, make, sizes, axes, _ = make_models.MODELS[name]
+            shapes = [{a: torch.export.Dim.AUTO for a in spec} if spec else None for spec in axes]
+            args = make(*sizes[0])
+            if len(tensors_of(args)) != len(args):
+                shapes = None
+            with torch.no_grad():
+                ep = torch.export.export(cls().eval(), args, dynamic_shapes=tuple(shapes) if shapes else None, strict=False)
+            path, one, two = os.path.join(self.folder.name, "m.pt2"), io.BytesIO(), io.BytesIO()
+            torch.export.save(ep, path)
+            self.export(ep, f=one, verify=False)
+            self.export(path, f=two, verify=False)
+            self.assertTrue(one.getvalue() == two.getvalue(), name)
+
+
 class Models(Exports):
     """One example each; then one with a batch of 1.  Sizes and numbers are of the tests' own choosing."""
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -71,6 +72,24 @@ def _unreal_device(model: torch.nn.Module) -> Optional[Any]:
     return None
 
 
+def _free_axes(model: torch.nn.Module, example: Example, leaves: List[Any], args: tuple, kwargs: Dict[str, Any]) -> Any:
+    """dynamic_shapes with AUTO at every declared place."""
+    auto, axes = torch.export.Dim.AUTO, {}
+    for s in example.symbols.values():
+        for leaf, axis in s.places:
+            if axis is None:
+                axes[leaf] = auto
+            else:
+                axes.setdefault(leaf, {})[axis] = auto
+    if all(isinstance(leaves[leaf], torch.Tensor) for leaf in axes):
+        collection = torch.export.ShapesCollection()
+        for leaf, spec in axes.items():
+            collection[leaves[leaf]] = spec
+        return collection.dynamic_shapes(model, args, kwargs)
+    specs = example.call_arguments([axes.get(k) for k in range(len(leaves))])       # ints have no identity
+    return dict(inspect.signature(model.forward).bind(*specs[0], **specs[1]).arguments)
+
+
 def capture(model: torch.nn.Module, example: Example, sizes: Sizes, dynamic: bool) -> torch.export.ExportedProgram:
     """At these sizes; `dynamic`: with the symbols' axes free as far as PyTorch can."""
     leaves = example.at(sizes)
@@ -82,14 +101,7 @@ def capture(model: torch.nn.Module, example: Example, sizes: Sizes, dynamic: boo
     args, kwargs = example.call_arguments(leaves)
     shapes: Any = None
     if dynamic:
-        axes: Dict[int, Dict[int, Any]] = {}
-        for s in example.symbols.values():
-            for leaf, axis in s.places:
-                axes.setdefault(leaf, {})[axis] = torch.export.Dim.AUTO
-        collection = torch.export.ShapesCollection()
-        for leaf, spec in axes.items():
-            collection[leaves[leaf]] = spec
-        shapes = collection.dynamic_shapes(model, args, kwargs)
+        shapes = _free_axes(model, example, leaves, args, kwargs)
     errors: List[Exception] = []
     for strict in (False, True):
         try:

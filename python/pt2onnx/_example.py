@@ -23,7 +23,7 @@ Sizes = Dict[str, int]
 class Symbol:
     name: str
     size: int                                   # in the example
-    places: List[Tuple[int, int]] = field(default_factory=list)         # (leaf, axis)
+    places: List[Tuple[int, Optional[int]]] = field(default_factory=list)       # (leaf, axis); None: an int itself
     low: int = 0
     high: Optional[int] = None
 
@@ -78,15 +78,16 @@ class Example:
         self.args, self.kwargs = args, kwargs
         paths, self.spec = pytree.tree_flatten_with_path((args, kwargs))
         self.leaves = [leaf for _, leaf in paths]
-        self.tensors = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
+        self.ports = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]     # the model's inputs
         self.symbols: Dict[str, Symbol] = {}
-        self.static: List[Tuple[int, int]] = []
-        own = self._own_names(model, [path for path, _ in paths])
-        given = list(input_names or [])
-        if len(given) > len(self.tensors):
-            raise UsageError("%d input names for %d tensors" % (len(given), len(self.tensors)))
-        self.own_names = own
-        self.names = {leaf: given[k] if k < len(given) else own[leaf] for k, leaf in enumerate(self.tensors)}
+        self.given = list(input_names or [])
+        self.own_names = self._own_names(model, [path for path, _ in paths])
+
+    @property
+    def names(self) -> Dict[int, str]:
+        if len(self.given) > len(self.ports):
+            raise UsageError("%d input names for %d inputs" % (len(self.given), len(self.ports)))
+        return {leaf: self.given[k] if k < len(self.given) else self.own_names[leaf] for k, leaf in enumerate(self.ports)}
 
     def _own_names(self, model: Any, paths: Sequence[Sequence[Any]]) -> List[str]:
         try:
@@ -110,18 +111,27 @@ class Example:
         return names
 
     def leaf_of(self, name: str) -> Optional[int]:
-        for leaf in self.tensors:
-            if self.names[leaf] == name:
+        names = self.names
+        for leaf in self.ports:
+            if names[leaf] == name:
                 return leaf
-        for leaf in self.tensors:
+        for leaf in self.ports:
             if self.own_names[leaf] == name:
                 return leaf
         return None
 
+    def declare_int(self, leaf: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
+        """An int that is an input of the model, and may be a size."""
+        self.ports = sorted(self.ports + [leaf])
+        name = name or self.own_names[leaf]
+        if name in self.symbols:
+            raise UsageError("'%s' is the name of an int and of another size" % name)
+        self.symbols[name] = Symbol(name, self.leaves[leaf], [(leaf, None)], low, high)
+
     def declare(self, leaf: int, axis: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
         t = self.leaves[leaf]
         if not isinstance(t, torch.Tensor) or not -t.dim() <= axis < t.dim():
-            raise UsageError("input '%s' has no axis %d" % (self.names.get(leaf, self.own_names[leaf]), axis))
+            raise UsageError("input '%s' has no axis %d" % (self.own_names[leaf], axis))
         axis %= t.dim()
         name = name or "%s_%d" % (self.names[leaf], axis)
         s = self.symbols.get(name)
@@ -129,7 +139,7 @@ class Example:
             s = self.symbols[name] = Symbol(name, t.shape[axis])
         elif s.size != t.shape[axis]:
             where = s.places[0]
-            raise UsageError("'%s' is %d in axis %d of '%s' and %d in axis %d of '%s': give axes of different sizes "
+            raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes of different sizes "
                              "different names" % (name, s.size, where[1], self.names[where[0]], t.shape[axis], axis,
                                                   self.names[leaf]))
         s.places.append((leaf, axis))
@@ -145,7 +155,7 @@ class Example:
         leaves = list(self.leaves)
         for name, n in sizes.items():
             for leaf, axis in self.symbols[name].places:
-                leaves[leaf] = _resized(leaves[leaf], axis, n)
+                leaves[leaf] = n if axis is None else _resized(leaves[leaf], axis, n)
         return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in leaves]
 
     def call_arguments(self, leaves: Sequence[Any]) -> Tuple[tuple, Dict[str, Any]]:
@@ -157,7 +167,8 @@ class Example:
         out: Dict[str, Dict[int, str]] = {}
         for s in self.symbols.values():
             for leaf, axis in s.places:
-                out.setdefault(self.names[leaf], {})[axis] = s.name
+                if axis is not None:
+                    out.setdefault(self.names[leaf], {})[axis] = s.name
         return out
 
 
@@ -179,27 +190,30 @@ def declare_axes(example: Example, axes: Mapping[str, Any], output_names: Sequen
     return outputs
 
 
-def _declare_dim(example: Example, leaf: int, axis: int, dim: Any) -> None:
+def _declare_dim(example: Example, leaf: int, axis: Optional[int], dim: Any) -> None:
     kind = getattr(getattr(dim, "type", None), "name", None) or getattr(dim, "name", None)
+    where = "'%s'" % example.own_names[leaf] if axis is None else "axis %d of '%s'" % (axis, example.own_names[leaf])
     if dim is None or kind == "STATIC" or isinstance(dim, int) and not isinstance(dim, bool):
-        if isinstance(dim, int) and example.leaves[leaf].shape[axis] != dim:
-            raise UsageError("dynamic_shapes: axis %d of '%s' is %d, not %d" % (
-                axis, example.names[leaf], example.leaves[leaf].shape[axis], dim))
+        size = example.leaves[leaf] if axis is None else example.leaves[leaf].shape[axis]
+        if isinstance(dim, int) and size != dim:
+            raise UsageError("dynamic_shapes: %s is %d, not %d" % (where, size, dim))
         return
+    name: Optional[str] = None
+    low, high = getattr(dim, "min", None), getattr(dim, "max", None)
     if isinstance(dim, str):
-        example.declare(leaf, axis, dim)
-    elif kind in ("AUTO", "DYNAMIC") and hasattr(dim, "min"):
-        example.declare(leaf, axis, None, getattr(dim, "min", None) or 0, getattr(dim, "max", None))
-    elif kind in ("AUTO", "DYNAMIC"):
-        example.declare(leaf, axis, None)
+        name, low, high = dim, None, None
     elif hasattr(dim, "root"):                          # 2*batch: found by the converter
-        example.declare(leaf, axis, None)
-    elif hasattr(dim, "__name__"):                      # torch.export.Dim
-        high = getattr(dim, "max", None)
-        unbounded = high is None or not isinstance(high, int) or high >= 2 ** 31
-        example.declare(leaf, axis, dim.__name__, getattr(dim, "min", 0) or 0, None if unbounded else high)
+        low = high = None
+    elif kind not in ("AUTO", "DYNAMIC"):               # torch.export.Dim
+        name = getattr(dim, "__name__", None)
+        if name is None:
+            raise UsageError("dynamic_shapes: %r says nothing about %s" % (dim, where))
+    low = low if isinstance(low, int) else 0
+    high = high if isinstance(high, int) and high < 2 ** 31 else None
+    if axis is None:
+        example.declare_int(leaf, name, low, high)
     else:
-        raise UsageError("dynamic_shapes: %r says nothing about axis %d of '%s'" % (dim, axis, example.names[leaf]))
+        example.declare(leaf, axis, name, low, high)
 
 
 def _is_tensor_spec(spec: Any) -> bool:
@@ -216,8 +230,13 @@ def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> 
     if spec is None:
         return
     if isinstance(index, int):
-        if not isinstance(example.leaves[index], torch.Tensor):
+        leaf = example.leaves[index]
+        if type(leaf) is int:
+            _declare_dim(example, index, None, spec)
             return
+        if not isinstance(leaf, torch.Tensor):
+            raise UsageError("dynamic_shapes: %s is a %s and becomes part of the model; give a tensor to make it an input" % (
+                where, type(leaf).__name__))
         if not _is_tensor_spec(spec):
             raise UsageError("dynamic_shapes: %s is a tensor: give {axis: name} or a list" % where)
         items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
@@ -232,6 +251,8 @@ def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> 
                 raise UsageError("dynamic_shapes: %s has no '%s'" % (where, k))
             _declare_tree(example, index[k], v, "%s['%s']" % (where, k))
         return
+    if isinstance(spec, str) or not isinstance(spec, (list, tuple, Mapping)) and not hasattr(spec, "__dict__"):
+        raise UsageError("dynamic_shapes: %s needs a part for each of its parts" % where)
     children = index if isinstance(index, (list, tuple)) else pytree.tree_leaves(index)
     parts = spec if isinstance(spec, (list, tuple)) else pytree.tree_leaves(spec, is_leaf=_is_tensor_spec)
     if len(parts) != len(children):

@@ -8,6 +8,8 @@ import tempfile
 import warnings
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+import numpy as np
+
 from ._errors import CaptureError, Diagnostic, DynamicError, Pt2OnnxError, UnsupportedError, UsageError, VerificationError
 from ._library import Conversion
 from ._result import Port, Result
@@ -248,10 +250,10 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
 
     args, kwargs = bind_arguments(model, args, kwargs)
     example = Example(model, args, kwargs, input_names)
-    if dynamic_axes:
-        request.axes = declare_axes(example, dynamic_axes, list(output_names or []))
     if dynamic_shapes is not None:
         declare_shapes(example, model, dynamic_shapes)
+    if dynamic_axes:
+        request.axes = declare_axes(example, dynamic_axes, list(output_names or []))
     request.input_names = list(example.names.values())
     request.axes = {**example.axes(), **request.axes}
     request.dims = _ranges(example)
@@ -267,7 +269,8 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
 
     def call(sizes: Dict[str, int]) -> Tuple[Dict[str, Any], Any]:
         leaves = example.at(sizes)
-        feeds = {example.names[leaf]: leaves[leaf].clone() for leaf in example.tensors}
+        feeds = {name: x.clone() if isinstance(x, torch.Tensor) else np.array(x)
+                 for name, x in ((n, leaves[leaf]) for leaf, n in example.names.items())}
         a, k = example.call_arguments(leaves)
         return feeds, model(*a, **k)
 

@@ -198,6 +198,23 @@ class Arguments(Exports):
         got = r(torch.ones(3, 9))
         np.testing.assert_array_equal(got, np.full((3, 4), 0.5, "f4"))
 
+    def test_ints_as_inputs(self):
+        class M(nn.Module):
+            def forward(self, x, k: int, factor):
+                return x[:, :k] * factor, x.new_zeros(k, 2)
+
+        m = M()
+        r = self.export(m, (torch.randn(2, 9), 4, torch.tensor(0.5)), dynamic_shapes={
+            "x": {0: "n", 1: "m"}, "k": torch.export.Dim.DYNAMIC, "factor": None})
+        self.assertEqual([p.name for p in r.inputs], ["x", "k", "factor"])
+        for n, k in ((1, 1), (3, 5), (2, 0), (2, 9)):
+            x = torch.randn(n, 9)
+            a, b = r(x, np.array(k), torch.tensor(2.0))
+            np.testing.assert_array_equal(a, (x[:, :k] * 2).numpy())
+            self.assertEqual(b.shape, (k, 2))
+        with self.assertRaisesRegex(pt2onnx.UsageError, "float"):
+            self.export(m, (torch.randn(2, 9), 4, 0.5), dynamic_shapes={"factor": torch.export.Dim.DYNAMIC})
+
     def test_dims(self):
         class M(nn.Module):
             def forward(self, x, y):

@@ -332,8 +332,30 @@ static Value *index_of_extreme(Lower *lo, const Call *c, bool greatest)
     return reshape(lo, i, out_shape(c, 0));
 }
 
-static Value *lower_argmax(Lower *lo, const Call *c) { return index_of_extreme(lo, c, true); }
-static Value *lower_argmin(Lower *lo, const Call *c) { return index_of_extreme(lo, c, false); }
+/* The same, a NaN counting as more than any number: where there is one the first of them, which ONNX Runtime's ArgMax
+ * would pass over. */
+static Value *index_or_nan(Lower *lo, const Call *c, bool greatest)
+{
+    Value *x = tensor_arg(lo, c, "self"), *index = index_of_extreme(lo, c, greatest);
+    bool   along = optional_arg(c, "dim") != NULL;
+    if (!is_float(x->dtype) || rank(x) == 0)
+        return index;
+    Axes   a = reduction_axes(c, x);
+    int    axis = along ? (int)a.at[0] : 0;
+    bool   keep = along && a.keep;
+    Value *nan = emit(lo, ONNX_IsNaN, along ? x : flat(lo, x));
+    Value *any = reduce_any(lo, nan, (const int64_t[]){ axis }, 1, keep);
+    Value *first = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", axis), attr_int("keepdims", keep)),
+                             cast(lo, nan, DT_U8));
+    if (!along) {
+        any = reshape(lo, any, out_shape(c, 0));
+        first = reshape(lo, first, out_shape(c, 0));
+    }
+    return choose(lo, any, first, index);
+}
+
+static Value *lower_argmax(Lower *lo, const Call *c) { return index_or_nan(lo, c, true); }
+static Value *lower_argmin(Lower *lo, const Call *c) { return index_or_nan(lo, c, false); }
 
 static void lower_max_dim(Lower *lo, const Call *c, Value **out)
 {
@@ -743,9 +765,9 @@ const AtenOp p2o_ops_reduce[] = {
     { "max.other(Tensor self, Tensor other) -> Tensor", p2o_rule_binary, .lower = lower_max_other },
     { "min.other(Tensor self, Tensor other) -> Tensor", p2o_rule_binary, .lower = lower_min_other },
     { "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape_arg_extreme,
-      .lower = lower_argmax, NAN_LIMIT },
+      .lower = lower_argmax },
     { "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape_arg_extreme,
-      .lower = lower_argmin, NAN_LIMIT },
+      .lower = lower_argmin },
 
     { "any(Tensor self) -> Tensor", shape_truth, .lower = lower_any },
     { "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", shape_truth, .lower = lower_any },

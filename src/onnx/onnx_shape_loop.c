@@ -12,7 +12,7 @@ bool p2o_onnx_rule_rnn(Graph *g, Node *n)
     int64_t      layout = p2o_node_int(n, "layout", 0), hidden;
     if (x->shape.rank != 3 || w->shape.rank != 3 || r->shape.rank != 3 || !is_real_type(x->dtype) ||
         w->dtype != x->dtype || r->dtype != x->dtype ||
-        p2o_dim_eq(g->dims, x->shape.at[2], w->shape.at[2]) == NO)
+        !p2o_onnx_equal(g, x->shape.at[2], w->shape.at[2], "features"))
         return false;
     hidden = p2o_node_int(n, "hidden_size", 0);
     Dim size = hidden > 0 ? p2o_dim_int(g->dims, hidden) : r->shape.at[2];
@@ -21,6 +21,13 @@ bool p2o_onnx_rule_rnn(Graph *g, Node *n)
     if (p2o_dim_eq(g->dims, size, r->shape.at[2]) == NO ||
         p2o_dim_eq(g->dims, ways, w->shape.at[0]) == NO)
         return false;
+    for (int i = 4; g->sizes && i < n->nin && i < 7; i++) {
+        const Value *v = n->in[i];      /* lengths [batch], then states of all ways */
+        int          axis = i == 4 || layout ? 0 : 1;
+        if (v && (v->shape.rank != (i == 4 ? 1 : 3) ||
+                  !p2o_onnx_equal(g, batch, v->shape.at[axis], "batch of lengths or states")))
+            return false;
+    }
     Dim all[4] = { time, ways, batch, size }, last[3] = { ways, batch, size };
     if (layout) {
         all[0] = batch, all[1] = time, all[2] = ways;

@@ -1,0 +1,573 @@
+#include "dyn/onnx_sizes.h"
+
+#include "aten/lower.h"
+#include "dyn/declare.h"
+#include "dyn/relax.h"
+#include "onnx/onnx_ops.h"
+
+Program *p2o_onnx_program(OnnxModel *m)
+{
+    Program *p = p2o_program_new(m->diags, m->dims);
+    Graph   *g = m->graph;
+    p->unsettled = "make that axis dynamic where the model is exported, or leave it as it is";
+    for (size_t i = 0; i < g->inputs.n; i++) {
+        const Value *v = g->inputs.at[i];
+        Var         *x = p2o_var_fresh(p, p->main, v->name);
+        x->recorded = (Type){ .kind = v->dtype ? TY_TENSOR : TY_FLOAT, .dtype = v->dtype, .shape = v->shape };
+        VEC_PUSH(p->arena, &p->main->inputs, x);
+        VEC_PUSH(p->arena, &p->inputs, (InputSpec){ .name = v->name, .var = x });
+    }
+    for (size_t i = 0; i < g->outputs.n; i++)
+        VEC_PUSH(p->arena, &p->outputs, (OutputSpec){ .kind = OUT_USER, .name = g->outputs.at[i]->name });
+    return p;
+}
+
+bool p2o_onnx_has_shape(const OnnxModel *m, Str input)
+{
+    for (size_t i = 0; i < m->graph->inputs.n; i++) {
+        const Value *v = m->graph->inputs.at[i];
+        if (!str_is(input, v->name) || v->dtype != DT_NONE)
+            continue;
+        p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "write its rank and sizes into the file first",
+                        "the file does not say what shape input '%s' has", v->name);
+        return false;
+    }
+    return true;
+}
+
+/* What rules ask, answered by the Infer that runs. */
+typedef struct Asker {
+    OnnxSizes hooks;            /* first */
+    Infer    *in;
+    NodeCall *now;
+} Asker;
+
+static Asker *asker(const OnnxSizes *s) { return (Asker *)(uintptr_t)s; }
+
+static bool ask_equal(const OnnxSizes *s, Dim a, Dim b, const char *what)
+{
+    Asker *x = asker(s);
+    return a && b && must_equal(x->in, &x->now->call, a, b, what) && !x->in->failed;
+}
+
+static bool ask_broadcast(const OnnxSizes *s, Shape a, Shape b, Shape *out)
+{
+    Asker *x = asker(s);
+    *out = broadcast(x->in, &x->now->call, a, b);
+    return !x->in->failed;
+}
+
+static bool ask_reshape(const OnnxSizes *s, Shape from, Shape to, Shape *out)
+{
+    Asker *x = asker(s);
+    return reshaped(x->in, &x->now->call, from, to, out) && !x->in->failed;
+}
+
+/* Bounds that no tensor has mean its end. */
+static Dim inside_bound(Dim d)
+{
+    int64_t v;
+    return p2o_dim_is_int(d, &v) && (v >= INT32_MAX || v <= -INT32_MAX) ? NULL : d;
+}
+
+static bool ask_slice(const OnnxSizes *s, Dim start, Dim end, Dim size, Dim *from, Dim *to)
+{
+    Asker  *x = asker(s);
+    int64_t v;
+    if (p2o_dim_is_int(start, &v) && v >= INT32_MAX)
+        start = size;
+    if (p2o_dim_is_int(end, &v) && v <= -INT32_MAX)
+        end = p2o_dim_int(x->in->dims, 0);
+    return slice_bounds(x->in, inside_bound(start), inside_bound(end), size, from, to) && !x->in->failed;
+}
+
+static bool ask_alike(const OnnxSizes *s, Dim a, Dim b)
+{
+    Asker  *x = asker(s);
+    int64_t va, vb;
+    a = p2o_resolve(x->in->bind, a);
+    b = p2o_resolve(x->in->bind, b);
+    if (p2o_dim_eq(x->in->dims, a, b) == YES)
+        return true;
+    return p2o_hint_at(x->in->bind, a, 0, &va) && p2o_hint_at(x->in->bind, b, 0, &vb) && va == vb;
+}
+
+static Dim data_symbol_of(Infer *in)
+{
+    Dim sym = p2o_dim_fresh(in->dims, DATA_STEM);
+    p2o_set_role(in->bind, sym, ROLE_DATA);
+    return sym;
+}
+
+static Dim ask_fresh(const OnnxSizes *s)
+{
+    Asker    *x = asker(s);
+    NodeCall *k = x->now;
+    if (k->nfresh == k->fresh.n)
+        VEC_PUSH(x->in->arena, &k->fresh, data_symbol_of(x->in));
+    return p2o_resolve(x->in->bind, k->fresh.at[k->nfresh++]);
+}
+
+typedef struct Freed {
+    const OnnxSettling *of;
+    Dim                 first;  /* symbol found; NULL: none */
+} Freed;
+
+static void note_freed(void *user, Dim sym)
+{
+    Freed *f = user;
+    for (size_t i = 0; i < f->of->freed.n && !f->first; i++)
+        if (f->of->freed.at[i] == sym)
+            f->first = sym;
+}
+
+/* A symbol that was a number and that the value's shape or contents depend on. */
+static Dim freed_in(const OnnxSettling *s, const Value *v)
+{
+    Freed f = { .of = s };
+    for (int i = 0; v && v->dtype && i < v->shape.rank; i++)
+        p2o_dim_symbols(v->shape.at[i], note_freed, &f);
+    for (size_t i = 0; v && v->ints && i < v->nints; i++)
+        p2o_dim_symbols(v->ints[i], note_freed, &f);
+    return f.first;
+}
+
+static Dim freed_input(const NodeCall *k)
+{
+    const Node *n = k->file->node;
+    Dim         sym = NULL;
+    bool        hidden = k->file->hides_bodies;
+    for (int i = 0; i < n->nin && !sym; i++)
+        sym = freed_in(k->of, n->in[i]);
+    for (int i = 0; i < n->nattr; i++)
+        hidden |= n->op == ONNX_NONE && n->attrs[i].kind == ATTR_GRAPH;
+    return sym || !hidden || !k->of->freed.n ? sym : k->of->freed.at[0];
+}
+
+static const char *input_types(Infer *in, const Node *n)
+{
+    Buf b = { .arena = in->arena };
+    for (int i = 0; i < n->nin; i++) {
+        const Value *v = n->in[i];
+        p2o_puts(&b, i ? ", " : "");
+        if (!v || !v->dtype || v->is_sequence)
+            p2o_puts(&b, !v ? "none" : v->is_sequence ? "a sequence" : "unknown");
+        else
+            p2o_putf(&b, "%s[%s]", p2o_dtype_text(v->dtype), p2o_shape_text(in->dims, v->shape));
+    }
+    return b.at ? b.at : "";
+}
+
+static void refuse_freed(Infer *in, const NodeCall *k, Dim sym, const char *why)
+{
+    int64_t hint = 0;
+    p2o_dim_hint(in->dims, sym, &hint);
+    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0, p2o_printf(in->arena, "leave %s at %lld", p2o_dim_name(sym),
+                                                               (long long)hint),
+                    "%s can't be dynamic: %s %s", p2o_dim_name(sym), k->call.target, why);
+    in->failed = true;
+}
+
+/* What the file says of the results, looked up once. */
+static void take_stated(Infer *in, NodeCall *k)
+{
+    Node *n = k->file->node;
+    if (!k->stated) {
+        k->stated = NEW_N(in->arena, Value, (size_t)n->nout + 1);
+        for (int i = 0; i < n->nout; i++) {
+            Value *v = &k->stated[i];
+            if (!n->out[i]->name || !p2o_onnx_stated(n->graph->file, n->out[i]->name, &v->dtype, &v->shape))
+                v->dtype = DT_NONE;
+        }
+    }
+}
+
+/* A node that no rule types: its results are what the file says, unless that may have changed. */
+static bool fall_back(Infer *in, NodeCall *k)
+{
+    Node *n = k->file->node;
+    Dim   sym = freed_input(k);
+    if (sym && n->op == ONNX_NONE) {
+        refuse_freed(in, k, sym, "has results whose shapes at other sizes are not known");
+        return false;
+    }
+    if (sym) {
+        refuse_freed(in, k, sym, p2o_printf(in->arena, "does not take (%s)", input_types(in, n)));
+        return false;
+    }
+    take_stated(in, k);
+    for (int i = 0; i < n->nout; i++) {
+        n->out[i]->dtype = k->stated[i].dtype;
+        n->out[i]->shape = k->stated[i].dtype ? k->stated[i].shape : (Shape){ 0 };
+        n->out[i]->ints = NULL;
+        n->out[i]->is_sequence = false;
+    }
+    return true;
+}
+
+static Shape resolved(Infer *in, Shape s)
+{
+    Dim *at = p2o_shape_copy(in->arena, s, 0);
+    for (int i = 0; i < s.rank; i++)
+        at[i] = p2o_dim_assume(in->dims, p2o_resolve(in->bind, at[i]), 1);
+    return (Shape){ s.rank, at };
+}
+
+static void resolve_value(Infer *in, Value *v)
+{
+    if (v->dtype && v->shape.rank >= 0)
+        v->shape = resolved(in, v->shape);
+    if (!v->ints)
+        return;
+    Dim *at = NEW_N(in->arena, Dim, v->nints + 1);
+    for (size_t i = 0; i < v->nints; i++)
+        at[i] = p2o_resolve(in->bind, v->ints[i]);
+    v->ints = at;
+}
+
+/* TY_FLOAT stands for what is no tensor, or not known: nothing is asked of it. */
+static Type type_of(const Value *v)
+{
+    bool tensor = v->dtype && !v->is_sequence && v->shape.rank >= 0;
+    return tensor ? (Type){ .kind = TY_TENSOR, .dtype = v->dtype, .shape = v->shape } : (Type){ .kind = TY_FLOAT };
+}
+
+/* The proof that the rules are right about this model: at its old sizes they give what the file says. */
+static void check_stated(Infer *in, NodeCall *k)
+{
+    Node *n = k->file->node;
+    if (!k->of->freed.n)
+        return;
+    take_stated(in, k);
+    for (int i = 0; i < n->nout; i++) {
+        const Value *file = &k->stated[i], *v = n->out[i];
+        if (!file->dtype || !v->dtype || v->is_sequence)
+            continue;
+        bool agrees = file->dtype == v->dtype && file->shape.rank == v->shape.rank;
+        for (int d = 0; agrees && d < v->shape.rank; d++) {
+            int64_t have, want;
+            agrees = !p2o_dim_is_int(file->shape.at[d], &want) ||
+                     !p2o_hint_at(in->bind, v->shape.at[d], 0, &have) || have == want;
+        }
+        if (!agrees) {
+            rule_fail(in, "'%s' is %s[%s] by its inputs, but the file says %s[%s]", v->name ? v->name : "",
+                      p2o_dtype_text(v->dtype), p2o_shape_text(in->dims, v->shape), p2o_dtype_text(file->dtype),
+                      p2o_shape_text(in->dims, file->shape));
+            return;
+        }
+    }
+}
+
+static void load_inputs(NodeCall *k)
+{
+    OnnxSettling *s = k->of;
+    Node         *n = k->file->node;
+    for (int i = 0; i < n->nin; i++) {
+        Value *v = n->in[i];
+        if (v && v->dtype && !v->def && v->graph == s->model->graph && v->id < s->nvar && s->vars[v->id])
+            v->shape = s->vars[v->id]->type.shape;
+    }
+    for (size_t i = 0; i < k->slots.n; i++) {
+        SizeSlot *slot = &k->slots.at[i];
+        Dim      *at = NEW_N(s->prog->arena, Dim, slot->was->nints + 1);
+        for (size_t e = 0; e < slot->was->nints; e++)
+            at[e] = slot->item[e] >= 0 ? k->call.args[1].items[slot->item[e]].i : slot->was->ints[e];
+        slot->now->ints = at;
+    }
+}
+
+static void run_body(Infer *in, NodeCall *k, int which, const Graph *g)
+{
+    const Body *b = k->call.args[2 + which].body;
+    Type       *types = NEW_N(in->arena, Type, g->inputs.n + 1);
+    for (size_t i = 0; i < g->inputs.n; i++)
+        types[i] = type_of(g->inputs.at[i]);
+    infer_body(in, b, types);
+    Asker *x = asker(k->of->hooks);
+    x->in = in;
+    x->now = k;
+}
+
+static void enter_value(Value *to, const Value *from)
+{
+    to->dtype = from ? from->dtype : DT_NONE;
+    to->shape = from ? from->shape : (Shape){ 0 };
+    to->is_sequence = from && from->is_sequence;
+    to->ints = NULL;
+}
+
+/* Inputs that go round: as they start, but for sizes that the body changes. */
+static void enter_carried(Infer *in, NodeCall *k, const Graph *body, int first, int n, int from)
+{
+    for (int i = 0; i < n; i++) {
+        Value *v = body->inputs.at[first + i];
+        enter_value(v, k->file->node->in[from + i]);
+        Dim *at = p2o_shape_copy(in->arena, v->shape, 0);
+        for (int d = 0; k->carried && v->dtype && d < v->shape.rank; d++)
+            at[d] = k->carried[i * MAX_RANK + d] ? k->carried[i * MAX_RANK + d] : at[d];
+        v->shape.at = at;
+    }
+}
+
+/* Whether each comes back as it went in; a size that does not is open from then on. */
+static bool carried_settle(Infer *in, NodeCall *k, const Graph *body, int first, int n, int back)
+{
+    bool settled = true;
+    if (!k->carried)
+        k->carried = NEW_N(in->arena, Dim, (size_t)n * MAX_RANK + 1);
+    for (int i = 0; i < n; i++) {
+        const Value *v = body->inputs.at[first + i], *out = body->outputs.at[back + i];
+        if (!v->dtype || !out->dtype || v->shape.rank != out->shape.rank)
+            continue;
+        for (int d = 0; d < v->shape.rank; d++) {
+            Dim *open = &k->carried[i * MAX_RANK + d];
+            if (*open || ask_alike(k->of->hooks, v->shape.at[d], out->shape.at[d]))
+                continue;
+            *open = data_symbol_of(in);
+            settled = false;
+        }
+    }
+    return settled;
+}
+
+static void type_loop(Infer *in, NodeCall *k)
+{
+    Node  *n = k->file->node;
+    Graph *body = k->call.args[2].kind == ARG_BODY ? n->attrs[0].graph : NULL;
+    for (int i = 0; i < n->nattr; i++)
+        if (n->attrs[i].kind == ATTR_GRAPH)
+            body = n->attrs[i].graph;
+    bool loop = n->op == ONNX_Loop;
+    int  nscan = loop ? 0 : (int)p2o_node_int(n, "num_scan_inputs", 0);
+    int  from = loop ? 2 : 0, carried = n->nin - from - nscan, back = loop ? 1 : 0;
+    if (!body || k->call.args[2].kind != ARG_BODY || nscan < 0 || carried < 0 || body->inputs.n != (size_t)n->nin ||
+        body->outputs.n < (size_t)(carried + back))
+        return;
+    for (int i = 0; i < nscan; i++) {
+        const Value *x = n->in[carried + i];
+        Value       *v = body->inputs.at[carried + i];
+        int          axis;
+        enter_value(v, x);
+        if (x && x->dtype && p2o_wrap_dim(p2o_node_int(n, "scan_input_axes", 0), x->shape.rank, false, &axis))
+            v->shape = without_dim(in, x->shape, axis);
+        const Attr *axes = p2o_node_attr(n, "scan_input_axes");
+        if (axes && axes->kind == ATTR_INTS && x && x->dtype && (size_t)i < axes->n &&
+            p2o_wrap_dim(axes->ints[i], x->shape.rank, false, &axis))
+            v->shape = without_dim(in, x->shape, axis);
+    }
+    do {
+        enter_carried(in, k, body, from, carried, from);
+        run_body(in, k, 0, body);
+    } while (!in->failed && !carried_settle(in, k, body, from, carried, back));
+}
+
+static void type_bodies(Infer *in, NodeCall *k)
+{
+    Node *n = k->file->node;
+    if (n->op == ONNX_Loop || n->op == ONNX_Scan)
+        type_loop(in, k);
+    if (n->op != ONNX_If)
+        return;
+    int which = 0;
+    for (int i = 0; i < n->nattr && !in->failed; i++)
+        if (n->attrs[i].kind == ATTR_GRAPH && 2 + which < k->call.nargs)
+            run_body(in, k, which++, n->attrs[i].graph);
+}
+
+static void rule_node(Infer *in, const Call *c)
+{
+    NodeCall *k = (NodeCall *)(uintptr_t)c;
+    Node     *n = k->file->node;
+    Asker    *x = asker(k->of->hooks);
+    load_inputs(k);
+    x->in = in;
+    x->now = k;
+    type_bodies(in, k);
+    k->nfresh = 0;
+    if (in->failed)
+        return;
+    bool typed = n->op != ONNX_NONE && p2o_onnx_infer(n->graph, n);
+    if (in->failed || (!typed && !fall_back(in, k)))
+        return;
+    for (int i = 0; i < n->nout; i++) {
+        resolve_value(in, n->out[i]);
+        c->outs[i]->type = type_of(n->out[i]);
+    }
+    check_stated(in, k);
+}
+
+static void share_hooks(Graph *g, const OnnxSizes *hooks)
+{
+    g->sizes = hooks;
+    for (Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->nattr; i++)
+            if (n->attrs[i].kind == ATTR_GRAPH)
+                share_hooks(n->attrs[i].graph, hooks);
+}
+
+static OnnxSettling *new_settling_of(OnnxModel *m, Program *p, Bindings *b)
+{
+    static const AtenOp row = { .schema = "onnx::node(Tensor?[] inputs, SymInt[] sizes, Body? first=None, "
+                                          "Body? second=None) -> Tensor",
+                                .shape = rule_node, .complex = true, .unchecked = true };
+    const char   *error;
+    OnnxSettling *s = NEW(p->arena, OnnxSettling);
+    Asker        *x = NEW(p->arena, Asker);
+    x->hooks = (OnnxSizes){ .equal = ask_equal, .broadcast = ask_broadcast, .reshape = ask_reshape,
+                            .slice = ask_slice, .alike = ask_alike, .fresh = ask_fresh };
+    *s = (OnnxSettling){ .model = m, .prog = p, .bind = b, .nvar = m->graph->nvalue, .row = &row,
+                         .schema = p2o_schema_parse(p->arena, p->dims, row.schema, &error), .hooks = &x->hooks,
+                         .vars = NEW_N(p->arena, Var *, (size_t)m->graph->nvalue + 1) };
+    for (size_t i = 0; i < m->graph->inputs.n; i++)
+        s->vars[m->graph->inputs.at[i]->id] = p->main->inputs.at[i];
+    return s;
+}
+
+/* Symbols that the user put where the file has a number. */
+static void find_freed(OnnxSettling *s)
+{
+    for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
+        const Var *v = s->prog->main->inputs.at[i];
+        for (int d = 0; d < v->type.shape.rank; d++)
+            if (p2o_dim_is_int(v->recorded.shape.at[d], NULL) && p2o_dim_is_sym(v->type.shape.at[d]))
+                VEC_PUSH(s->prog->arena, &s->freed, v->type.shape.at[d]);
+    }
+}
+
+static Dim *changed_sizes(OnnxSettling *s, const NodeCall *k, const SizeSlot *slot)
+{
+    bool changed = false;
+    Dim *at = NEW_N(s->prog->arena, Dim, slot->was->nints + 1);
+    for (size_t e = 0; e < slot->was->nints; e++) {
+        at[e] = slot->item[e] >= 0 ? p2o_resolve(s->bind, k->call.args[1].items[slot->item[e]].i) : slot->was->ints[e];
+        changed |= at[e] != slot->was->ints[e];
+    }
+    return changed ? at : NULL;
+}
+
+/* A Reshape copies a size that stays in its place. */
+static void use_copies(OnnxSettling *s, const NodeCall *k, const SizeSlot *slot, Dim *at)
+{
+    const Node *n = k->file->node;
+    Shape       x = n->in[0]->shape;
+    if (n->op != ONNX_Reshape || slot->input != 1 || p2o_node_int(n, "allowzero", 0))
+        return;
+    for (size_t e = 0; e < slot->was->nints && e < (size_t)x.rank; e++)
+        if (!p2o_dim_is_int(at[e], NULL) && at[e] == x.at[e])
+            at[e] = p2o_dim_int(s->prog->dims, 0);
+}
+
+static void name_new(OnnxModel *m, Value *v, size_t *next)
+{
+    while (!v->name) {
+        const char *name = p2o_printf(m->arena, "pt2onnx_size_%zu", (*next)++);
+        void      **slot = p2o_map_slot(&m->taken, str_of(name));
+        if (!*slot) {
+            *slot = v;
+            v->name = name;
+        }
+    }
+}
+
+static void name_prelude(OnnxModel *m, Graph *g)
+{
+    size_t next = 0;
+    for (Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->nout; i++)
+            name_new(m, n->out[i], &next);
+    for (size_t i = 0; i < g->inits.n; i++)
+        name_new(m, g->inits.at[i], &next);
+    if (g->first || g->inits.n)
+        m->prelude = g;
+}
+
+/* Nodes for what became of the sizes, computed from the inputs' shapes before everything else. */
+static bool write_sizes(OnnxSettling *s)
+{
+    OnnxModel *m = s->model;
+    Program   *p = s->prog;
+    Graph     *g = p2o_graph_new(m->arena, m->diags, m->dims, m->graph->opset, NULL);
+    Lower      lo = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .opset = g->opset,
+                      .b = p2o_builder_new(g, NULL) };
+    size_t     errors = p2o_diags_errors(p->diags);
+    lo.b->module = "pt2onnx";
+    for (size_t i = 0; i < m->graph->inputs.n; i++) {
+        Value *v = m->graph->inputs.at[i];
+        if (!v->dtype)
+            continue;
+        v->shape = p->main->inputs.at[i]->type.shape;
+        carries_dims(&lo, p2o_graph_input(g, v->name, v->dtype, v->shape));
+    }
+    for (size_t i = 0; i < s->calls.n; i++) {
+        NodeCall *k = s->calls.at[i];
+        for (size_t c = 0; c < k->slots.n; c++) {
+            const SizeSlot *slot = &k->slots.at[c];
+            Dim            *at = changed_sizes(s, k, slot);
+            if (!at)
+                continue;
+            use_copies(s, k, slot, at);
+            Value *v = slot->was->shape.rank ? shape_value(&lo, (Shape){ (int)slot->was->nints, at })
+                                             : dim_scalar(&lo, at[0]);
+            k->file->node->in[slot->input] = cast(&lo, v, slot->was->dtype);
+        }
+    }
+    if (g->first && g->opset < 13)
+        p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "bring the file to opset 13 or later first, with onnx.version_converter",
+                        "sizes can't be computed in a file of opset %d", g->opset);
+    name_prelude(m, g);
+    return p2o_diags_errors(p->diags) == errors;
+}
+
+static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin)
+{
+    bool ok = true;
+    for (size_t i = 0; i < npin; i++)
+        ok &= p2o_declare_range(s->prog, s->bind, str_of(pins[i]));
+    s->freed.n = 0;                     /* numbers again: what the file says of the old ones is past */
+    return ok && (!npin || p2o_infer(s->prog, s->bind));
+}
+
+bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *pins, size_t npin)
+{
+    OnnxSettling *s = new_settling_of(m, p, b);
+    find_freed(s);
+    p2o_onnx_calls(s);
+    share_hooks(m->graph, s->hooks);
+    return p2o_settle(p, b) && apply_pins(s, pins, npin) && write_sizes(s);
+}
+
+static bool is_free(OnnxModel *m, const char *name)
+{
+    if (!p2o_map_get(&m->taken, str_of(name)))
+        return true;
+    p2o_diag(m->diags, DIAG_MISUSE, 0, "the model has a value called '%s' already", name);
+    return false;
+}
+
+static bool rename_value(OnnxModel *m, Value *v, const char *name)
+{
+    if (!name || same(v->name, name))
+        return true;
+    if (!is_free(m, name))
+        return false;
+    map_put(&m->taken, str_of(name), v);
+    v->name = name;
+    return true;
+}
+
+bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout)
+{
+    bool ok = true;
+    for (size_t i = 0; i < nin && i < m->graph->inputs.n; i++)
+        ok &= rename_value(m, m->graph->inputs.at[i], inputs[i]);
+    for (size_t i = 0; i < nout && i < m->graph->outputs.n; i++) {
+        Value *v = m->graph->outputs.at[i];
+        if (!v->def && outputs[i] && !same(v->name, outputs[i])) {
+            p2o_diag(m->diags, DIAG_UNSUPPORTED, 0, "output '%s' is an input or a weight and keeps its name", v->name);
+            ok = false;
+        } else {
+            ok &= rename_value(m, v, outputs[i]);
+        }
+    }
+    return ok;
+}

@@ -1,0 +1,63 @@
+/* Other sizes for an ONNX file: its nodes as the calls of a Program, so that what settles the sizes of a fixed
+ * capture settles those of a fixed model.
+ *
+ * A call's rule is the node's ONNX rule, asked with OnnxSizes; the numbers in vectors that an operator takes as
+ * sizes are its SymInt arguments.  What became of them is written into the model as nodes that compute them from
+ * the shapes of the inputs. */
+#ifndef P2O_DYN_ONNX_SIZES_H
+#define P2O_DYN_ONNX_SIZES_H
+
+#include "ir/bind.h"
+#include "ir/program.h"
+#include "onnx/onnx_model.h"
+
+typedef struct OnnxSettling OnnxSettling;
+
+/* The model's ports as a Program, to declare sizes on. */
+Program *p2o_onnx_program(OnnxModel *m);
+/* false, after a diagnostic, for an input whose shape the file does not state. */
+bool     p2o_onnx_has_shape(const OnnxModel *m, Str input);
+
+/* Settles all sizes; `pins` ("batch=4") apply once they are.  Changes the model to match.  false after
+ * diagnostics. */
+bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *pins, size_t npin);
+
+/* New names for ports, in their order; NULL entries keep theirs.  false after a diagnostic. */
+bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout);
+
+/* Between the parts (onnx_calls.c, onnx_sizes.c): a node's inputs that hold sizes. */
+typedef struct SizeSlot {
+    int          input;
+    Value       *now;           /* stands for it in the node; its contents are what they turned out to be */
+    const Value *was;
+    int         *item;          /* of each element: its place among the call's sizes; -1: stays a number */
+} SizeSlot;
+
+typedef struct NodeCall {
+    Call             call;      /* first: a Call of the Program is the NodeCall */
+    OnnxSettling    *of;
+    const OnnxNode  *file;
+    VEC(SizeSlot)    slots;
+    VEC(Dim)         fresh;     /* sizes that only the data decides, in the order of asking */
+    size_t           nfresh;    /* asked for so far in this visit */
+    Dim             *carried;   /* of a loop: sizes that change from round to round, [input][axis]; NULL: none */
+    Value           *stated;    /* by the file, of each result; NULL: not looked up */
+} NodeCall;
+
+struct OnnxSettling {
+    OnnxModel  *model;
+    Program    *prog;
+    Bindings   *bind;
+    Var       **vars;           /* by value id; NULL: a constant */
+    uint32_t    nvar;           /* values the file has */
+    VEC(Dim)    freed;          /* symbols in place of what was a number */
+    VEC(NodeCall *) calls;      /* of all graphs */
+    const struct AtenOp *row;
+    const struct Schema *schema;
+    const struct OnnxSizes *hooks;
+};
+
+/* The calls of all nodes, bodies included, into p->main. */
+void p2o_onnx_calls(OnnxSettling *s);
+
+#endif

@@ -394,6 +394,10 @@ static bool line_up(p2o_conversion *c)
 static p2o_status change_onnx(p2o_conversion *c, size_t errors)
 {
     Texts pins = { 0 };
+    if (c->options.opset != OPSET_DEFAULT && c->options.opset != c->onnx->graph->opset) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d", c->onnx->graph->opset);
+        return P2O_ERR_MISUSE;
+    }
     for (size_t i = 0; i < c->ranges.n; i++)
         if (is_pin(c->ranges.at[i]))
             VEC_PUSH(c->arena, &pins, c->ranges.at[i]);

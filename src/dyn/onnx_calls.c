@@ -7,7 +7,7 @@
 #include "dyn/onnx_sizes.h"
 #include "onnx/onnx_ops.h"
 
-enum { MOST_SIZES = 64 };               /* in one vector; Pad has two for each axis */
+enum { MOST_SIZES = 64, MOST_ITEMS = 256 };     /* in one vector; in all of a node's */
 
 /* Inputs that hold sizes, as a set of bits. */
 static unsigned size_inputs(OnnxOp op)
@@ -30,6 +30,25 @@ static unsigned passed_inputs(const Node *n)
     switch (n->op) {
     case ONNX_Concat: return n->nin >= 32 ? 0 : (1u << n->nin) - 1;
     case ONNX_Unsqueeze: case ONNX_Squeeze: case ONNX_Reshape: case ONNX_Cast: case ONNX_Identity: case ONNX_Gather:
+    case ONNX_Slice: case ONNX_Transpose:
+        return 1u << 0;
+    default: return 0;
+    }
+}
+
+/* Inputs whose shape decides about the result's: constants there may have been made for the sizes of the others. */
+static unsigned shaped_inputs(const Node *n)
+{
+    switch (n->op) {
+    case ONNX_Add: case ONNX_Sub: case ONNX_Mul: case ONNX_Div: case ONNX_Pow: case ONNX_Mod: case ONNX_Min: case ONNX_Max:
+    case ONNX_And: case ONNX_Or: case ONNX_Xor: case ONNX_Equal: case ONNX_Less: case ONNX_LessOrEqual:
+    case ONNX_Greater: case ONNX_GreaterOrEqual: case ONNX_Where: case ONNX_Concat:
+    case ONNX_ScatterND: case ONNX_ScatterElements:
+        return n->nin >= 32 ? 0 : (1u << n->nin) - 1;
+    case ONNX_LSTM: case ONNX_GRU: case ONNX_RNN: return 1u << 4 | 1u << 5 | 1u << 6;
+    case ONNX_Gather: case ONNX_GatherElements: return 1u << 1;
+    case ONNX_Expand: case ONNX_Cast: case ONNX_Not: case ONNX_Unsqueeze: case ONNX_Squeeze: case ONNX_Transpose:
+    case ONNX_Tile: case ONNX_Slice: case ONNX_CumSum: case ONNX_Identity:
         return 1u << 0;
     default: return 0;
     }
@@ -40,9 +59,8 @@ static void mark_bodies(bool *sizes, const Node *n);
 static void mark_graph(bool *sizes, const Graph *g)
 {
     for (const Node *n = g->last; n; n = n->prev) {
-        unsigned in = size_inputs(n->op);
-        if (n->nout && sizes[n->out[0]->id])
-            in |= passed_inputs(n);
+        bool     makes_sizes = n->nout && sizes[n->out[0]->id];
+        unsigned in = makes_sizes ? passed_inputs(n) : size_inputs(n->op);
         for (int i = 0; i < n->nin && i < 32; i++)
             if (in >> i & 1 && n->in[i])
                 sizes[n->in[i]->id] = true;
@@ -92,18 +110,70 @@ static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, 
     VEC_PUSH(a, &k->slots, slot);
 }
 
+/* A dynamic size that was this number. */
+static bool was_freed(const OnnxSettling *s, int64_t size)
+{
+    int64_t hint;
+    for (size_t i = 0; i < s->freed.n; i++)
+        if (p2o_hint_at(s->bind, s->freed.at[i], 0, &hint) && hint == size)
+            return true;
+    return false;
+}
+
+/* How a constant with an axis of such a size was made; looked at once. */
+static const BakedForm *baked_form(OnnxSettling *s, const Value *v)
+{
+    bool fits = false;
+    if (!v->tensor || v->id >= s->nvar)
+        return NULL;
+    for (int i = 0; i < v->tensor->rank; i++)
+        fits |= was_freed(s, v->tensor->sizes[i]);
+    if (!fits)
+        return NULL;
+    const Tensor **key = NEW(s->prog->arena, const Tensor *);
+    *key = v->tensor;
+    Str    at = { (const char *)key, sizeof *key };
+    bool   seen = p2o_map_get(&s->looked_at, at) != NULL;
+    void **slot = p2o_map_slot(&s->looked_at, at);
+    static const BakedForm none;
+    if (!seen) {
+        const BakedForm *f = p2o_onnx_form(s->prog->arena, v->tensor);
+        *slot = (void *)(uintptr_t)(f ? f : &none);
+    }
+    return *slot == &none ? NULL : *slot;
+}
+
+static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, Arg *items, uint32_t *nitem)
+{
+    Arena   *a = k->of->prog->arena;
+    Value   *was = n->in[i];
+    SizeSlot slot = { .input = i, .now = p2o_graph_value(n->graph), .was = was, .form = form,
+                      .item = NEW_N(a, int, (size_t)form->of->rank + 1) };
+    slot.now->name = was->name;
+    slot.now->dtype = form->of->dtype;
+    for (int d = 0; d < form->of->rank; d++) {
+        slot.item[d] = form->axes >> d & 1 && was_freed(k->of, form->of->sizes[d]) ? (int)*nitem : -1;
+        if (slot.item[d] >= 0)
+            items[(*nitem)++] = arg_int(p2o_dim_int(k->of->prog->dims, form->of->sizes[d]));
+    }
+    n->in[i] = slot.now;
+    VEC_PUSH(a, &k->slots, slot);
+}
+
 static Arg size_list(NodeCall *k, const bool *sizes, Node *n)
 {
-    unsigned in = size_inputs(n->op);
+    bool     makes_sizes = n->nout && sizes[n->out[0]->id];       /* how many of them, is no size */
+    unsigned in = makes_sizes ? passed_inputs(n) : size_inputs(n->op), baked = makes_sizes ? 0 : shaped_inputs(n);
     uint32_t nitem = 0;
-    if (n->op != ONNX_NONE && n->nout && sizes[n->out[0]->id])
-        in |= passed_inputs(n);
-    Arg *items = in ? NEW_N(k->of->prog->arena, Arg, 4 * MOST_SIZES) : NULL;
+    Arg     *items = in | baked ? NEW_N(k->of->prog->arena, Arg, MOST_ITEMS) : NULL;
     for (int i = 0; i < k->file->nin && i < 32; i++) {
-        Value       *v = n->in[i];
-        const Value *was = v && in >> i & 1 ? constant_sizes(n->graph, v) : NULL;
-        if (was && nitem + was->nints <= 4 * MOST_SIZES)
+        Value           *v = n->in[i];
+        const Value     *was = v && in >> i & 1 ? constant_sizes(n->graph, v) : NULL;
+        const BakedForm *form = v && !was && baked >> i & 1 ? baked_form(k->of, v) : NULL;
+        if (was && nitem + was->nints <= MOST_ITEMS)
             add_slot(k, n, i, was, items, &nitem);
+        else if (form && nitem + (uint32_t)form->of->rank <= MOST_ITEMS)
+            add_shaped_slot(k, n, i, form, items, &nitem);
     }
     return arg_list(items, nitem);
 }

@@ -3,6 +3,7 @@
 #include "aten/lower.h"
 #include "dyn/declare.h"
 #include "dyn/relax.h"
+#include "onnx/fold.h"
 #include "onnx/onnx_ops.h"
 
 Program *p2o_onnx_program(OnnxModel *m)
@@ -78,6 +79,12 @@ static bool ask_slice(const OnnxSizes *s, Dim start, Dim end, Dim size, Dim *fro
         start = size;
     if (p2o_dim_is_int(end, &v) && v <= -INT32_MAX)
         end = p2o_dim_int(x->in->dims, 0);
+    if (p2o_dim_is_int(size, NULL) && !dim_is(start, 0)) {      /* a place in something fixed */
+        harden(x->in, p2o_resolve(x->in->bind, start));
+        harden(x->in, p2o_resolve(x->in->bind, end));
+        start = p2o_resolve(x->in->bind, start);
+        end = p2o_resolve(x->in->bind, end);
+    }
     return slice_bounds(x->in, inside_bound(start), inside_bound(end), size, from, to) && !x->in->failed;
 }
 
@@ -258,6 +265,23 @@ static void check_stated(Infer *in, NodeCall *k)
     }
 }
 
+static size_t slot_count(const SizeSlot *slot) { return slot->form ? (size_t)slot->form->of->rank : slot->was->nints; }
+
+static Dim slot_was(const OnnxSettling *s, const SizeSlot *slot, size_t i)
+{
+    return slot->form ? p2o_dim_int(s->prog->dims, slot->form->of->sizes[i]) : slot->was->ints[i];
+}
+
+/* What the sizes are now, as far as is known. */
+static Dim *slot_sizes(const OnnxSettling *s, const NodeCall *k, const SizeSlot *slot)
+{
+    size_t n = slot_count(slot);
+    Dim   *at = NEW_N(s->prog->arena, Dim, n + 1);
+    for (size_t i = 0; i < n; i++)
+        at[i] = slot->item[i] >= 0 ? p2o_resolve(s->bind, k->call.args[1].items[slot->item[i]].i) : slot_was(s, slot, i);
+    return at;
+}
+
 static void load_inputs(NodeCall *k)
 {
     OnnxSettling *s = k->of;
@@ -269,10 +293,11 @@ static void load_inputs(NodeCall *k)
     }
     for (size_t i = 0; i < k->slots.n; i++) {
         SizeSlot *slot = &k->slots.at[i];
-        Dim      *at = NEW_N(s->prog->arena, Dim, slot->was->nints + 1);
-        for (size_t e = 0; e < slot->was->nints; e++)
-            at[e] = slot->item[e] >= 0 ? k->call.args[1].items[slot->item[e]].i : slot->was->ints[e];
-        slot->now->ints = at;
+        Dim      *at = slot_sizes(s, k, slot);
+        if (slot->form)
+            slot->now->shape = (Shape){ slot->form->of->rank, at };
+        else
+            slot->now->ints = at;
     }
 }
 
@@ -374,6 +399,48 @@ static void type_bodies(Infer *in, NodeCall *k)
             run_body(in, k, which++, n->attrs[i].graph);
 }
 
+/* Contents that are all numbers, as the constant they are. */
+static bool is_constant_now(Arena *a, Value *v)
+{
+    int64_t *at = v && !v->tensor && v->ints ? NEW_N(a, int64_t, v->nints + 1) : NULL;
+    if (!v || v->tensor || !at || v->dtype != DT_I64)
+        return !v || v->tensor;
+    for (size_t i = 0; i < v->nints; i++)
+        if (!p2o_dim_is_int(v->ints[i], &at[i]))
+            return false;
+    return true;
+}
+
+/* Exporters leave arithmetic on constants in the file: pads that are put together from pieces. */
+static void fold_node(Node *n)
+{
+    Arena *a = n->graph->arena;
+    Value *y = n->nout == 1 ? n->out[0] : NULL;
+    if (!y || n->op == ONNX_Constant || n->nattr > 4)
+        return;
+    y->tensor = NULL;
+    for (int i = 0; i < n->nin; i++)
+        if (!is_constant_now(a, n->in[i]))
+            return;
+    Value **in = NEW_N(a, Value *, (size_t)n->nin + 1);
+    Node    copy = *n;
+    copy.in = in;
+    for (int i = 0; i < n->nin; i++) {
+        in[i] = n->in[i];
+        if (!in[i] || in[i]->tensor)
+            continue;
+        int64_t *at = NEW_N(a, int64_t, in[i]->nints + 1);
+        for (size_t e = 0; e < in[i]->nints; e++)
+            p2o_dim_is_int(in[i]->ints[e], &at[e]);
+        in[i] = NEW(a, Value);
+        *in[i] = *n->in[i];
+        in[i]->tensor = p2o_tensor_ints(a, in[i]->shape.rank, at, in[i]->nints);
+    }
+    y->tensor = n->nin ? p2o_fold(&copy) : NULL;
+    if (y->tensor && !y->ints)
+        p2o_onnx_type_constant(n->graph, y, y->tensor);
+}
+
 static void rule_node(Infer *in, const Call *c)
 {
     NodeCall *k = (NodeCall *)(uintptr_t)c;
@@ -389,6 +456,8 @@ static void rule_node(Infer *in, const Call *c)
     bool typed = n->op != ONNX_NONE && p2o_onnx_infer(n->graph, n);
     if (in->failed || (!typed && !fall_back(in, k)))
         return;
+    if (typed)
+        fold_node(n);
     for (int i = 0; i < n->nout; i++) {
         resolve_value(in, n->out[i]);
         c->outs[i]->type = type_of(n->out[i]);
@@ -417,7 +486,8 @@ static OnnxSettling *new_settling_of(OnnxModel *m, Program *p, Bindings *b)
                             .slice = ask_slice, .alike = ask_alike, .fresh = ask_fresh };
     *s = (OnnxSettling){ .model = m, .prog = p, .bind = b, .nvar = m->graph->nvalue, .row = &row,
                          .schema = p2o_schema_parse(p->arena, p->dims, row.schema, &error), .hooks = &x->hooks,
-                         .vars = NEW_N(p->arena, Var *, (size_t)m->graph->nvalue + 1) };
+                         .vars = NEW_N(p->arena, Var *, (size_t)m->graph->nvalue + 1),
+                         .looked_at = { .arena = p->arena } };
     for (size_t i = 0; i < m->graph->inputs.n; i++)
         s->vars[m->graph->inputs.at[i]->id] = p->main->inputs.at[i];
     return s;
@@ -437,11 +507,9 @@ static void find_freed(OnnxSettling *s)
 static Dim *changed_sizes(OnnxSettling *s, const NodeCall *k, const SizeSlot *slot)
 {
     bool changed = false;
-    Dim *at = NEW_N(s->prog->arena, Dim, slot->was->nints + 1);
-    for (size_t e = 0; e < slot->was->nints; e++) {
-        at[e] = slot->item[e] >= 0 ? p2o_resolve(s->bind, k->call.args[1].items[slot->item[e]].i) : slot->was->ints[e];
-        changed |= at[e] != slot->was->ints[e];
-    }
+    Dim *at = slot_sizes(s, k, slot);
+    for (size_t i = 0; i < slot_count(slot); i++)
+        changed |= at[i] != slot_was(s, slot, i);
     return changed ? at : NULL;
 }
 
@@ -450,7 +518,7 @@ static void use_copies(OnnxSettling *s, const NodeCall *k, const SizeSlot *slot,
 {
     const Node *n = k->file->node;
     Shape       x = n->in[0]->shape;
-    if (n->op != ONNX_Reshape || slot->input != 1 || p2o_node_int(n, "allowzero", 0))
+    if (slot->form || n->op != ONNX_Reshape || slot->input != 1 || p2o_node_int(n, "allowzero", 0))
         return;
     for (size_t e = 0; e < slot->was->nints && e < (size_t)x.rank; e++)
         if (!p2o_dim_is_int(at[e], NULL) && at[e] == x.at[e])
@@ -506,8 +574,13 @@ static bool write_sizes(OnnxSettling *s)
             if (!at)
                 continue;
             use_copies(s, k, slot, at);
-            Value *v = slot->was->shape.rank ? shape_value(&lo, (Shape){ (int)slot->was->nints, at })
-                                             : dim_scalar(&lo, at[0]);
+            Shape  sizes = { (int)slot_count(slot), at };
+            Value *v = slot->form             ? p2o_onnx_make(&lo, slot->form, sizes)
+                       : slot->was->shape.rank ? shape_value(&lo, sizes)
+                                               : dim_scalar(&lo, at[0]);
+            if (slot->form)
+                p2o_diag(p->diags, DIAG_NOTE, 0, "%s: the constant '%s' follows the sizes now: it is taken to have been "
+                         "made from them", k->call.target, slot->was->name ? slot->was->name : "");
             k->file->node->in[slot->input] = cast(&lo, v, slot->was->dtype);
         }
     }

@@ -11,6 +11,7 @@
 #include "ir/program.h"
 #include "onnx/onnx_model.h"
 
+struct Lower;
 typedef struct OnnxSettling OnnxSettling;
 
 /* The model's ports as a Program, to declare sizes on. */
@@ -25,12 +26,30 @@ bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *p
 /* New names for ports, in their order; NULL entries keep theirs.  false after a diagnostic. */
 bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout);
 
-/* Between the parts (onnx_calls.c, onnx_sizes.c): a node's inputs that hold sizes. */
+/* Between the parts (onnx_calls.c, onnx_filled.c, onnx_sizes.c). */
+
+typedef enum BakedKind { BAKED_FILLED, BAKED_COUNTING, BAKED_TRIANGLE, BAKED_REPEATED } BakedKind;
+
+typedef struct BakedForm {      /* how a constant may have been computed from its sizes */
+    BakedKind     kind;
+    const Tensor *of;
+    int           axis;         /* COUNTING: along it, from `first` in steps */
+    int64_t       first, step;
+    int64_t       diagonal;     /* TRIANGLE: inside where column - row is at most this */
+    uint64_t      inside, outside;      /* elements that have the two values; FILLED: the first has the one */
+    uint64_t      axes;         /* whose sizes it may follow, as bits: REPEATED along these only */
+} BakedForm;
+
+const BakedForm *p2o_onnx_form(Arena *a, const Tensor *t);                      /* NULL: in none of these ways */
+Value           *p2o_onnx_make(struct Lower *lo, const BakedForm *f, Shape s);  /* the same at these sizes */
+
+/* A node's input that holds sizes, or a constant that has them. */
 typedef struct SizeSlot {
     int          input;
-    Value       *now;           /* stands for it in the node; its contents are what they turned out to be */
+    Value       *now;           /* stands for it in the node, as it turned out to be */
     const Value *was;
-    int         *item;          /* of each element: its place among the call's sizes; -1: stays a number */
+    const BakedForm *form;      /* sizes are those of its axes; NULL: they are its elements */
+    int         *item;          /* of each size: its place among the call's; -1: stays a number */
 } SizeSlot;
 
 typedef struct NodeCall {
@@ -52,6 +71,7 @@ struct OnnxSettling {
     uint32_t    nvar;           /* values the file has */
     VEC(Dim)    freed;          /* symbols in place of what was a number */
     VEC(NodeCall *) calls;      /* of all graphs */
+    Map         looked_at;      /* Tensor * -> BakedForm * */
     const struct AtenOp *row;
     const struct Schema *schema;
     const struct OnnxSizes *hooks;

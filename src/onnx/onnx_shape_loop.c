@@ -21,17 +21,16 @@ bool p2o_onnx_rule_rnn(Graph *g, Node *n)
     if (p2o_dim_eq(g->dims, size, r->shape.at[2]) == NO ||
         p2o_dim_eq(g->dims, ways, w->shape.at[0]) == NO)
         return false;
-    for (int i = 4; g->sizes && i < n->nin && i < 7; i++) {
-        const Value *v = n->in[i];      /* lengths [batch], then states of all ways */
-        int          axis = i == 4 || layout ? 0 : 1;
-        if (v && (v->shape.rank != (i == 4 ? 1 : 3) ||
-                  !p2o_onnx_equal(g, batch, v->shape.at[axis], "batch of lengths or states")))
-            return false;
-    }
     Dim all[4] = { time, ways, batch, size }, last[3] = { ways, batch, size };
     if (layout) {
         all[0] = batch, all[1] = time, all[2] = ways;
         last[0] = batch, last[1] = ways;
+    }
+    for (int i = 4; i < n->nin && i < 7; i++) {
+        Shape want = i == 4 ? (Shape){ 1, &batch } : (Shape){ 3, last };
+        if (n->in[i] && (i < 6 || n->op == ONNX_LSTM) &&
+            !p2o_onnx_settle_shape(g, want, n->in[i]->shape, "lengths or states"))
+            return false;
     }
     return p2o_onnx_set(g, n, 0, x->dtype, 4, all) && p2o_onnx_set(g, n, 1, x->dtype, 3, last) &&
            p2o_onnx_set(g, n, 2, x->dtype, 3, last);

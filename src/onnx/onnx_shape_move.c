@@ -107,7 +107,7 @@ bool p2o_onnx_rule_squeeze(Graph *g, Node *n)
         int64_t v = 1;
         bool    number = p2o_dim_is_int(x->shape.at[i], &v);
         bool    goes = input_at(n, 1) ? axes >> i & 1 : v == 1;
-        if (goes && number && v != 1)
+        if (goes && (number ? v != 1 : g->sizes && !p2o_onnx_equal(g, x->shape.at[i], p2o_dim_int(g->dims, 1), "size")))
             return false;
         if (!goes)
             at[rank++] = x->shape.at[i];

@@ -494,11 +494,30 @@ static bool is_folder(Diags *d, const char *path)
     return true;
 }
 
+/* A data file of the model that is read would be overwritten. */
+static bool replaces_weights(ModelWriter *w, const char *path)
+{
+    const Map  *sources = &w->root->file->model->sources;
+    struct stat old, new;
+    if (stat(path, &new) != 0)
+        return false;
+    for (size_t i = 0; i < sources->n; i++) {
+        const char *from = sources->at[i].value ? p2o_source_path(sources->at[i].value) : NULL;
+        if (from && stat(from, &old) == 0 && old.st_dev == new.st_dev && old.st_ino == new.st_ino) {
+            p2o_diag_advise(w->diags, DIAG_MISUSE, 0, "give the output another name or folder",
+                            "%s holds weights of the model that is read", path);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool write_files(ModelWriter *w, const char *path)
 {
     const char *data_path = p2o_printf(w->arena, "%s.data", path);
     bool        has_data = w->data_end > 0;
-    if (is_folder(w->diags, path) || (has_data && is_folder(w->diags, data_path)))
+    if (is_folder(w->diags, path) || (has_data && is_folder(w->diags, data_path)) ||
+        (w->root->file && (replaces_weights(w, path) || (has_data && replaces_weights(w, data_path)))))
         return false;
     Sink *model = p2o_sink_file(w->diags, path);
     if (!model)

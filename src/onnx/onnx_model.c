@@ -80,7 +80,8 @@ static Tensor *view_of(Loader *l, const Tensor *type, Source *s, uint64_t at, ui
     t->storage = storage;
     for (int i = type->rank - 1; i >= 0; i--) {
         strides[i] = step;
-        step *= type->sizes[i] > 0 ? type->sizes[i] : 1;
+        if (nbytes)                     /* else one size is 0 and the others may be anything */
+            step *= type->sizes[i];
     }
     t->strides = strides;
     return t;

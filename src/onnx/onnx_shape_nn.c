@@ -52,8 +52,8 @@ static Dim window_count(Graph *g, const Node *n, int i, int spatial, Dim size, D
     if (!p2o_node_int(n, "ceil_mode", 0))
         return dim_plus(g, p2o_dim_floordiv(t, room, stride), 1);
     Dim     count = dim_plus(g, p2o_dim_ceildiv(t, room, stride), 1);
-    int64_t k;
-    if (p2o_dim_is_int(extent, &k) && end <= k - step)
+    int64_t k, last;
+    if (p2o_dim_is_int(extent, &k) && add_i64(end, step, &last) && last <= k)
         return count;                    /* every window starts before the padding */
     return p2o_dim_min(t, count, p2o_dim_ceildiv(t, from, stride));
 }
@@ -111,8 +111,8 @@ static Dim transposed_size(Graph *g, const Node *n, int i, int spatial, Dim size
     out = dim_plus(g, out, p2o_onnx_int_at(n, "output_padding", (size_t)i, 0));
     if (!p2o_onnx_str_is(n, "auto_pad", "NOTSET", "NOTSET"))
         return out;
-    out = dim_plus(g, out, -p2o_onnx_int_at(n, "pads", (size_t)i, 0));
-    return dim_plus(g, out, -p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0));
+    out = p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)i, 0)));
+    return p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0)));
 }
 
 bool p2o_onnx_rule_conv_transpose(Graph *g, Node *n)

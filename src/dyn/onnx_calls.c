@@ -10,7 +10,7 @@
 enum { MOST_SIZES = 64, MOST_ITEMS = 256 };     /* in one vector; in all of a node's */
 
 /* Inputs that hold sizes, as a set of bits. */
-static unsigned size_inputs(OnnxOp op)
+unsigned p2o_onnx_size_inputs(OnnxOp op)
 {
     switch (op) {
     case ONNX_Reshape: case ONNX_Expand: case ONNX_Tile: case ONNX_Pad: case ONNX_TopK: case ONNX_OneHot:
@@ -32,6 +32,7 @@ static unsigned passed_inputs(const Node *n)
     case ONNX_Unsqueeze: case ONNX_Squeeze: case ONNX_Reshape: case ONNX_Cast: case ONNX_Identity: case ONNX_Gather:
     case ONNX_Slice: case ONNX_Transpose:
         return 1u << 0;
+    case ONNX_Where: return 1u << 1 | 1u << 2;
     default: return 0;
     }
 }
@@ -54,25 +55,36 @@ static unsigned shaped_inputs(const Node *n)
     }
 }
 
-static void mark_bodies(bool *sizes, const Node *n);
+typedef enum Use {              /* of a value, by what follows */
+    USE_DATA,
+    USE_SIZES,                  /* its elements are sizes */
+    USE_PLACES,                 /* it says which sizes, and how many: no size itself */
+} Use;
 
-static void mark_graph(bool *sizes, const Graph *g)
+static Use use_of(const uint8_t *uses, const Node *n) { return n->nout ? (Use)uses[n->out[0]->id] : USE_DATA; }
+
+/* Inputs of this node that hold sizes. */
+static unsigned size_slots(const uint8_t *uses, const Node *n)
 {
-    for (const Node *n = g->last; n; n = n->prev) {
-        bool     makes_sizes = n->nout && sizes[n->out[0]->id];
-        unsigned in = makes_sizes ? passed_inputs(n) : size_inputs(n->op);
-        for (int i = 0; i < n->nin && i < 32; i++)
-            if (in >> i & 1 && n->in[i])
-                sizes[n->in[i]->id] = true;
-        mark_bodies(sizes, n);
-    }
+    Use use = use_of(uses, n);
+    return use == USE_PLACES ? 0 : use == USE_SIZES ? passed_inputs(n) : p2o_onnx_size_inputs(n->op);
 }
 
-static void mark_bodies(bool *sizes, const Node *n)
+static void mark_uses(uint8_t *uses, const Graph *g)
 {
-    for (int i = 0; i < n->nattr; i++)
-        if (n->attrs[i].kind == ATTR_GRAPH)
-            mark_graph(sizes, n->attrs[i].graph);
+    for (const Node *n = g->last; n; n = n->prev) {
+        unsigned slots = size_slots(uses, n);
+        for (int i = 0; i < n->nin && i < 32; i++) {
+            uint8_t *use = n->in[i] ? &uses[n->in[i]->id] : NULL;
+            if (use && slots >> i & 1)
+                *use = USE_SIZES;
+            else if (use && use_of(uses, n) != USE_DATA && *use == USE_DATA && n->op != ONNX_Shape && n->op != ONNX_Size)
+                *use = USE_PLACES;
+        }
+        for (int i = 0; i < n->nattr; i++)
+            if (n->attrs[i].kind == ATTR_GRAPH)
+                mark_uses(uses, n->attrs[i].graph);
+    }
 }
 
 /* Contents of an initializer or of a Constant that has not been typed yet. */
@@ -143,6 +155,20 @@ static const BakedForm *baked_form(OnnxSettling *s, const Value *v)
     return *slot == &none ? NULL : *slot;
 }
 
+/* Everywhere else a size of 1 is broadcast. */
+static bool may_grow_from_one(const Node *n, int axis)
+{
+    int64_t joined = p2o_node_int(n, "axis", 0);
+    return n->op == ONNX_LSTM || n->op == ONNX_GRU || n->op == ONNX_RNN ||
+           (n->op == ONNX_Concat && joined >= 0 && axis != joined);
+}
+
+static bool may_follow(const NodeCall *k, const Node *n, const BakedForm *form, int d)
+{
+    int64_t size = form->of->sizes[d];
+    return form->axes >> d & 1 && was_freed(k->of, size) && (size != 1 || may_grow_from_one(n, d));
+}
+
 static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, Arg *items, uint32_t *nitem)
 {
     Arena   *a = k->of->prog->arena;
@@ -152,7 +178,7 @@ static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, 
     slot.now->name = was->name;
     slot.now->dtype = form->of->dtype;
     for (int d = 0; d < form->of->rank; d++) {
-        slot.item[d] = form->axes >> d & 1 && was_freed(k->of, form->of->sizes[d]) ? (int)*nitem : -1;
+        slot.item[d] = may_follow(k, n, form, d) ? (int)*nitem : -1;
         if (slot.item[d] >= 0)
             items[(*nitem)++] = arg_int(p2o_dim_int(k->of->prog->dims, form->of->sizes[d]));
     }
@@ -160,10 +186,9 @@ static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, 
     VEC_PUSH(a, &k->slots, slot);
 }
 
-static Arg size_list(NodeCall *k, const bool *sizes, Node *n)
+static Arg size_list(NodeCall *k, const uint8_t *uses, Node *n)
 {
-    bool     makes_sizes = n->nout && sizes[n->out[0]->id];       /* how many of them, is no size */
-    unsigned in = makes_sizes ? passed_inputs(n) : size_inputs(n->op), baked = makes_sizes ? 0 : shaped_inputs(n);
+    unsigned in = size_slots(uses, n), baked = use_of(uses, n) == USE_DATA ? shaped_inputs(n) : 0;
     uint32_t nitem = 0;
     Arg     *items = in | baked ? NEW_N(k->of->prog->arena, Arg, MOST_ITEMS) : NULL;
     for (int i = 0; i < k->file->nin && i < 32; i++) {
@@ -196,10 +221,10 @@ static Arg value_list(OnnxSettling *s, const Node *n)
     return arg_list(items, count);
 }
 
-static void add_calls(OnnxSettling *s, const bool *sizes, Body *b, Graph *g);
+static void add_calls(OnnxSettling *s, const uint8_t *uses, Body *b, Graph *g);
 
 /* If, Loop and Scan are gone into; other bodies are left as they are. */
-static void add_bodies(OnnxSettling *s, const bool *sizes, NodeCall *k, const Node *n)
+static void add_bodies(OnnxSettling *s, const uint8_t *uses, NodeCall *k, const Node *n)
 {
     int at = 2;
     for (int i = 0; i < n->nattr && at < k->call.nargs; i++) {
@@ -209,7 +234,7 @@ static void add_bodies(OnnxSettling *s, const bool *sizes, NodeCall *k, const No
         for (size_t v = 0; v < n->attrs[i].graph->inputs.n; v++)
             VEC_PUSH(s->prog->arena, &inner->inputs, var_of(s, inner, n->attrs[i].graph->inputs.at[v]));
         k->call.args[at++] = (Arg){ .kind = ARG_BODY, .body = inner };
-        add_calls(s, sizes, inner, n->attrs[i].graph);
+        add_calls(s, uses, inner, n->attrs[i].graph);
     }
 }
 
@@ -220,7 +245,7 @@ static const char *node_label(const OnnxSettling *s, const OnnxNode *x)
     return p2o_printf(s->prog->arena, "%s%s%s '%s'", x->domain, *x->domain ? "." : "", x->op, name);
 }
 
-static void add_call(OnnxSettling *s, const bool *sizes, Body *b, const OnnxNode *x)
+static void add_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNode *x)
 {
     Arena    *a = s->prog->arena;
     Node     *n = x->node;
@@ -230,9 +255,9 @@ static void add_call(OnnxSettling *s, const bool *sizes, Body *b, const OnnxNode
                       .args = NEW_N(a, Arg, (size_t)s->schema->nargs), .nouts = n->nout,
                       .outs = NEW_N(a, Var *, (size_t)n->nout + 1) };
     k->call.args[0] = value_list(s, n);
-    k->call.args[1] = size_list(k, sizes, n);
+    k->call.args[1] = size_list(k, uses, n);
     if (n->op == ONNX_If || n->op == ONNX_Loop || n->op == ONNX_Scan)
-        add_bodies(s, sizes, k, n);
+        add_bodies(s, uses, k, n);
     for (int i = 0; i < n->nout; i++) {
         k->call.outs[i] = var_of(s, b, n->out[i]);
         k->call.outs[i]->def = &k->call;
@@ -241,16 +266,16 @@ static void add_call(OnnxSettling *s, const bool *sizes, Body *b, const OnnxNode
     VEC_PUSH(a, &s->calls, k);
 }
 
-static void add_calls(OnnxSettling *s, const bool *sizes, Body *b, Graph *g)
+static void add_calls(OnnxSettling *s, const uint8_t *uses, Body *b, Graph *g)
 {
     for (size_t i = 0; i < g->file->nodes.n; i++)
-        add_call(s, sizes, b, &g->file->nodes.at[i]);
+        add_call(s, uses, b, &g->file->nodes.at[i]);
 }
 
 void p2o_onnx_calls(OnnxSettling *s)
 {
     Graph *g = s->model->graph;
-    bool  *sizes = NEW_N(s->prog->arena, bool, (size_t)g->nvalue + 1);
-    mark_graph(sizes, g);
-    add_calls(s, sizes, s->prog->main, g);
+    uint8_t *uses = NEW_N(s->prog->arena, uint8_t, (size_t)g->nvalue + 1);
+    mark_uses(uses, g);
+    add_calls(s, uses, s->prog->main, g);
 }

@@ -95,7 +95,7 @@ const BakedForm *p2o_onnx_form(Arena *a, const Tensor *t)
     f->kind = BAKED_REPEATED;
     f->axes = 0;
     for (int i = 0; i < t->rank; i++)
-        f->axes |= (uint64_t)(t->sizes[i] > 1 && repeats_on(t, n, i)) << i;
+        f->axes |= (uint64_t)repeats_on(t, n, i) << i;
     return f->axes ? f : NULL;
 }
 

@@ -282,6 +282,15 @@ static Dim *slot_sizes(const OnnxSettling *s, const NodeCall *k, const SizeSlot 
     return at;
 }
 
+static bool slot_is_open(const OnnxSettling *s, const NodeCall *k, const SizeSlot *slot)
+{
+    const Dim *at = slot_sizes(s, k, slot);
+    for (size_t i = 0; i < slot_count(slot); i++)
+        if (!p2o_dim_is_int(at[i], NULL))
+            return true;
+    return false;
+}
+
 static void load_inputs(NodeCall *k)
 {
     OnnxSettling *s = k->of;
@@ -411,6 +420,21 @@ static bool is_constant_now(Arena *a, Value *v)
     return true;
 }
 
+/* Equal of vectors of integers, as the test for -1 in sizes that Expand is given. */
+static const Tensor *compared(Arena *a, const Value *x, const Value *y)
+{
+    size_t  n = x->nints > y->nints ? x->nints : y->nints;
+    int64_t size = (int64_t)n;
+    if (!x->ints || !y->ints || (x->nints != n && x->nints != 1) || (y->nints != n && y->nints != 1))
+        return NULL;
+    uint8_t *bytes = p2o_alloc(a, n + 1);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = x->ints[x->nints == 1 ? 0 : i] == y->ints[y->nints == 1 ? 0 : i];
+    int64_t *sizes = NEW(a, int64_t);
+    *sizes = size;
+    return p2o_tensor_make(a, DT_BOOL, x->shape.rank > 0 || y->shape.rank > 0, sizes, bytes);
+}
+
 /* Exporters leave arithmetic on constants in the file: pads that are put together from pieces. */
 static void fold_node(Node *n)
 {
@@ -436,9 +460,155 @@ static void fold_node(Node *n)
         *in[i] = *n->in[i];
         in[i]->tensor = p2o_tensor_ints(a, in[i]->shape.rank, at, in[i]->nints);
     }
-    y->tensor = n->nin ? p2o_fold(&copy) : NULL;
+    y->tensor = n->op == ONNX_Equal ? compared(a, in[0], in[1]) : n->nin ? p2o_fold(&copy) : NULL;
     if (y->tensor && !y->ints)
         p2o_onnx_type_constant(n->graph, y, y->tensor);
+}
+
+static bool is_fixed(const OnnxSettling *s, const Value *v)
+{
+    return !v || (!v->def && v->tensor) || (v->def && v->id < s->nvar && s->constant[v->id]);
+}
+
+/* Sizes that come from constants alone are numbers, also where they were not followed. */
+static bool follows_constants(Infer *in, NodeCall *k)
+{
+    OnnxSettling *s = k->of;
+    Node         *n = k->file->node;
+    bool          fixed = true;
+    for (int i = 0; i < n->nattr; i++)
+        fixed &= n->attrs[i].kind != ATTR_GRAPH;
+    for (int i = 0; i < n->nin; i++)
+        fixed &= is_fixed(s, n->in[i]);
+    for (int i = 0; i < n->nin && i < 32; i++) {
+        const Value *v = n->in[i];
+        if (fixed || !v || !(p2o_onnx_size_inputs(n->op) >> i & 1) || v->ints || v->id >= s->nvar || !is_fixed(s, v))
+            continue;
+        refuse_freed(in, k, s->freed.at[0], "takes sizes that are computed from constants in a way that is not followed");
+        return false;
+    }
+    for (size_t i = 0; i < k->slots.n; i++)
+        fixed &= !slot_is_open(s, k, &k->slots.at[i]);
+    if (fixed && k->nfresh) {
+        take_stated(in, k);
+        for (int i = 0; i < n->nout; i++) {
+            if (!k->stated[i].dtype || !p2o_shape_is_const(k->stated[i].shape)) {
+                refuse_freed(in, k, s->freed.at[0], "is computed from constants in a way that is not followed");
+                return false;
+            }
+            n->out[i]->shape = k->stated[i].shape;
+        }
+    }
+    for (int i = 0; i < n->nout; i++)
+        s->constant[n->out[i]->id] = fixed;
+    return true;
+}
+
+static Dim summed_of(const OnnxSettling *s, const Value *v) { return v && v->id < s->nvar ? s->summed[v->id] : NULL; }
+
+/* How many elements each of the node's results is a sum of; NULL: not many, or not a dynamic number. */
+static Dim summed_by(Infer *in, const NodeCall *k)
+{
+    const OnnxSettling *s = k->of;
+    const Node         *n = k->file->node;
+    const Value        *x = n->nin ? n->in[0] : NULL, *y = n->nout ? n->out[0] : NULL;
+    Dim                 count = NULL;
+    switch (n->op) {
+    case ONNX_ReduceSum: case ONNX_ReduceSumSquare: case ONNX_ReduceL1: case ONNX_ReduceMean: {
+        Dim all = shape_nelem(in->dims, x->shape), left = shape_nelem(in->dims, y->shape);
+        count = all && left ? p2o_dim_exact_div(in->dims, all, left) : NULL;
+        break;
+    }
+    case ONNX_MatMul: count = x->shape.rank ? x->shape.at[x->shape.rank - 1] : NULL; break;
+    case ONNX_Add: case ONNX_Sub: case ONNX_Mul: case ONNX_Div: case ONNX_Cast: case ONNX_Reshape: case ONNX_Squeeze:
+    case ONNX_Unsqueeze: case ONNX_Transpose: case ONNX_Identity: case ONNX_Neg: case ONNX_Abs: case ONNX_Flatten:
+        for (int i = 0; i < n->nin && !count; i++)
+            count = summed_of(s, n->in[i]);
+        return count;
+    default: break;
+    }
+    Freed f = { .of = s };
+    if (count)
+        p2o_dim_symbols(count, note_freed, &f);
+    return f.first ? count : NULL;
+}
+
+static bool is_near(double x, double y) { return x - y < 1e-6 * y && y - x < 1e-6 * y; }
+
+/* c is n, n - 1 or their quotient, or one over these. */
+static bool is_count(double c, double n)
+{
+    double over = c != 0 ? 1 / c : 0;
+    return is_near(c, n) || is_near(over, n) ||
+           (n > 2 && (is_near(c, n - 1) || is_near(over, n - 1) || is_near(c, n / (n - 1)) || is_near(over, n / (n - 1))));
+}
+
+/* A sum scaled by what was its number of elements: a mean or a variance, or chance? */
+static Dim scales_by_count(Infer *in, const NodeCall *k)
+{
+    const Node *n = k->file->node;
+    for (int i = 0; i < 2; i++) {
+        Dim           count = summed_of(k->of, n->in[i]);
+        const Value  *v = n->in[1 - i];
+        const Tensor *t = v ? v->tensor : NULL;
+        int64_t       hint;
+        uint64_t      nelem;
+        double        c;
+        if (!count || !t || !p2o_tensor_nelem(t, &nelem) || nelem != 1 ||
+            !p2o_tensor_get_f64(t, 0, &c) || !p2o_hint_at(in->bind, count, 0, &hint) || hint < 2)
+            continue;
+        if (is_count(c, (double)hint))
+            return count;
+    }
+    return NULL;
+}
+
+/* An index into a dynamic axis that was its last when the model was exported. */
+static Dim takes_the_last(Infer *in, const NodeCall *k)
+{
+    const Node   *n = k->file->node;
+    const Value  *x = n->in[0], *index = n->nin > 1 ? n->in[1] : NULL;
+    const Tensor *t = index ? index->tensor : NULL;
+    uint64_t      nelem;
+    int64_t       size, v;
+    int           axis;
+    if (n->op == ONNX_GatherND || !t || !p2o_tensor_nelem(t, &nelem) || nelem > 1 << 20 ||
+        !p2o_wrap_dim(p2o_node_int(n, "axis", 0), x->shape.rank, false, &axis))
+        return NULL;
+    Freed f = { .of = k->of };
+    p2o_dim_symbols(x->shape.at[axis], note_freed, &f);
+    if (!f.first || !p2o_hint_at(in->bind, x->shape.at[axis], 0, &size) || size < 2)
+        return NULL;
+    for (uint64_t i = 0; i < nelem; i++)
+        if (p2o_tensor_get_i64(t, i, &v) && v == size - 1)
+            return x->shape.at[axis];
+    return NULL;
+}
+
+/* Numbers that may have been computed from a size and that no rule relates to it. */
+static bool keeps_meaning(Infer *in, NodeCall *k)
+{
+    OnnxSettling *s = k->of;
+    Node         *n = k->file->node;
+    Dim           like = NULL;
+    const char   *why = "scales a sum by what was its number of elements";
+    if (n->op == ONNX_Div || n->op == ONNX_Mul)
+        like = scales_by_count(in, k);
+    if (n->op == ONNX_Gather || n->op == ONNX_GatherElements) {
+        like = takes_the_last(in, k);
+        why = "has an index that was the last of its axis";
+    }
+    if (like) {
+        p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0, p2o_unsettled_advice(in->prog),
+                        "%s %s: whether that number follows %s cannot be told", k->call.target, why,
+                        p2o_dim_text(in->dims, like));
+        in->failed = true;
+        return false;
+    }
+    Dim count = summed_by(in, k);
+    for (int i = 0; i < n->nout; i++)
+        s->summed[n->out[i]->id] = count;
+    return true;
 }
 
 static void rule_node(Infer *in, const Call *c)
@@ -458,6 +628,8 @@ static void rule_node(Infer *in, const Call *c)
         return;
     if (typed)
         fold_node(n);
+    if (typed && k->of->freed.n && !(follows_constants(in, k) && keeps_meaning(in, k)))
+        return;
     for (int i = 0; i < n->nout; i++) {
         resolve_value(in, n->out[i]);
         c->outs[i]->type = type_of(n->out[i]);
@@ -487,7 +659,9 @@ static OnnxSettling *new_settling_of(OnnxModel *m, Program *p, Bindings *b)
     *s = (OnnxSettling){ .model = m, .prog = p, .bind = b, .nvar = m->graph->nvalue, .row = &row,
                          .schema = p2o_schema_parse(p->arena, p->dims, row.schema, &error), .hooks = &x->hooks,
                          .vars = NEW_N(p->arena, Var *, (size_t)m->graph->nvalue + 1),
-                         .looked_at = { .arena = p->arena } };
+                         .looked_at = { .arena = p->arena },
+                         .constant = NEW_N(p->arena, bool, (size_t)m->graph->nvalue + 1),
+                         .summed = NEW_N(p->arena, Dim, (size_t)m->graph->nvalue + 1) };
     for (size_t i = 0; i < m->graph->inputs.n; i++)
         s->vars[m->graph->inputs.at[i]->id] = p->main->inputs.at[i];
     return s;

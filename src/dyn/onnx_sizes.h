@@ -72,11 +72,15 @@ struct OnnxSettling {
     VEC(Dim)    freed;          /* symbols in place of what was a number */
     VEC(NodeCall *) calls;      /* of all graphs */
     Map         looked_at;      /* Tensor * -> BakedForm * */
+    bool       *constant;       /* by value id: computed from constants alone */
+    Dim        *summed;         /* by value id: how many elements each is a sum of, where that is dynamic; else NULL */
     const struct AtenOp *row;
     const struct Schema *schema;
     const struct OnnxSizes *hooks;
 };
 
+/* The inputs of an operator that hold sizes, as a set of bits. */
+unsigned p2o_onnx_size_inputs(OnnxOp op);
 /* The calls of all nodes, bodies included, into p->main. */
 void p2o_onnx_calls(OnnxSettling *s);
 

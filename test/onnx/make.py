@@ -276,6 +276,123 @@ def bert_script():
     export("bert_script", Bert(), cases_of(make_tokens, sizes_bs), ["x"], dynamo=False)
 
 
+class Causal(nn.Module):
+    """A mask for the longest sequence, cut to this one's length: the exporters cut it in advance."""
+
+    def __init__(self, d=12, heads=3):
+        super().__init__()
+        self.e, self.qkv, self.heads = nn.Embedding(20, d), nn.Linear(d, 3 * d), heads
+        self.register_buffer("mask", torch.tril(torch.ones(16, 16)).view(1, 1, 16, 16))
+
+    def forward(self, x):
+        b, s = x.shape
+        q, k, v = (y.view(b, s, self.heads, -1).transpose(1, 2) for y in self.qkv(self.e(x)).split(12, 2))
+        a = (q @ k.transpose(-2, -1)).masked_fill(self.mask[:, :, :s, :s] == 0, float("-inf"))
+        return (a.softmax(-1) @ v).transpose(1, 2).reshape(b, s, 12)
+
+
+@model
+def causal():
+    export("causal", Causal(), cases_of(make_tokens, [(1, 5), (3, 7), (2, 1), (1, 16)]), ["x"])
+
+
+@model
+def causal_script():
+    export("causal_script", Causal(), cases_of(make_tokens, [(7, 5), (3, 7), (2, 1), (1, 16)]), ["x"], dynamo=False)
+
+
+class Tokens(nn.Module):
+    """A learned token put before all others, repeated for the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.p, self.cls = nn.Conv2d(3, 12, 4, 4), nn.Parameter(torch.randn(1, 1, 12))
+
+    def forward(self, x):
+        x = self.p(x).flatten(2).transpose(1, 2)
+        return torch.cat([self.cls.expand(x.shape[0], -1, -1), x], 1).mean(1)
+
+
+@model
+def tokens():
+    export("tokens", Tokens(), cases_of(lambda b: [torch.randn(b, 3, 8, 12)], [(1,), (7,), (2,)]), ["x"])
+
+
+@model
+def tokens_script():
+    export("tokens_script", Tokens(), cases_of(lambda b: [torch.randn(b, 3, 8, 12)], [(7,), (1,), (2,)]), ["x"],
+           dynamo=False)
+
+
+class Shifts(nn.Module):
+    def forward(self, x):
+        return (x[:, :-1] + x[:, 1:], F.pad(x, (1, 2)), x.repeat(1, 2, 1), x.flip(1), x[:, -1],
+                torch.stack([x, x], 1).reshape(x.shape[0] * 2, x.shape[1], 6), x.unsqueeze(1).expand(-1, 3, -1, -1))
+
+
+@model
+def shifts():
+    export("shifts", Shifts(), cases_of(make_bs6, [(7, 5), (1, 2), (3, 9)]), ["x"])
+
+
+@model
+def shifts_script():
+    export("shifts_script", Shifts(), cases_of(make_bs6, [(7, 5), (1, 2), (3, 9)]), ["x"], dynamo=False)
+
+
+class Cross(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.MultiheadAttention(12, 3, batch_first=True)
+
+    def forward(self, q, k):
+        return self.a(q, k, k, need_weights=False)[0]
+
+
+@model
+def cross():
+    """Two inputs that share their batch."""
+    export("cross", Cross(), cases_of(lambda b, s, t: [torch.randn(b, s, 12), torch.randn(b, t, 12)],
+                                      [(7, 5, 11), (2, 3, 1), (1, 4, 4)]), ["q", "k"])
+
+
+@model
+def gru():
+    export("gru", Recurrent(lambda *a, **k: nn.GRU(*a, **k)), cases_of(make_bs6, [(1, 5), (3, 2), (2, 7)]), ["x"])
+
+
+class Mean(nn.Module):
+    """The number of elements is a constant in the file, and may be any other number that is 5."""
+
+    def forward(self, x):
+        return x.sum(1) / x.shape[1]
+
+
+@model
+def mean():
+    export("mean", Mean(), cases_of(make_bs6, [(7, 5)]), ["x"], check=False)
+
+
+class Unfold(nn.Module):
+    """Windows by indices that were computed from the size."""
+
+    def forward(self, x):
+        return F.unfold(x, 2, stride=2)
+
+
+@model
+def unfold():
+    export("unfold", Unfold(), cases_of(make_image, [(5, 14, 22)]), ["x"], check=False)
+
+
+@model
+def resized():
+    """Freed and given another number in one go."""
+    net = Attention()
+    export("resized", net, cases_of(make_bsd, [(7, 5)]), ["x"], check=False)
+    record("resized", net, cases_of(make_bsd, [(4, 5), (4, 1), (4, 9)]))
+
+
 @model
 def dynamic():
     """Exported dynamic already: dims are renamed and pinned."""

@@ -47,5 +47,26 @@ while read -r name rest; do
         fail "$name $args: exit code $code, expected '$words'"
     fi
 done < "$here/refused.txt"
+# Linked: the weights stay where they are, in the output's folder or below; and are never written over.
+rm -f "$out"/model.onnx*
+cp "$data"/outside.onnx "$data"/outside.onnx.data "$out"
+if "$pt2onnx" "$out/outside.onnx" "$out/model.onnx" --quiet --input x:batch,8,5 --external-data link > "$out/log" 2>&1 &&
+    "$pt2onnx" verify "$out/model.onnx" --data "$data/outside.npz" > "$out/log" 2>&1 && [ ! -e "$out/model.onnx.data" ]; then
+    passed=$((passed + 1))
+else
+    fail "outside: linked"
+fi
+cp "$out/outside.onnx" "$out/other.onnx"
+if "$pt2onnx" "$out/other.onnx" "$out/outside.onnx" --quiet --input x:batch,8,5 > "$out/log" 2>&1 ||
+    ! cmp -s "$out/outside.onnx.data" "$data/outside.onnx.data"; then
+    fail "outside: written over"
+else
+    passed=$((passed + 1))
+fi
+if "$pt2onnx" "$data/mlp.onnx" "$data/mlp.onnx" "$out/model.onnx" --quiet > "$out/log" 2>&1; then
+    fail "two models at once"
+else
+    passed=$((passed + 1))
+fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

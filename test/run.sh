@@ -47,7 +47,7 @@ for t in "$build"/test/fuzz_*; do
 done
 run robust "$build/test/robust" "$top/examples/linear.pt2" "$top/examples/reshape.pt2" \
     "$top/test/onnx/data/branch.onnx" "$top/test/onnx/data/custom.onnx"
-run oom "$build/test/oom" "$top/examples/rnn.pt2"
+run oom "$build/test/oom" "$top/examples/rnn.pt2" "$top/test/onnx/data/branch.onnx"
 run includes sh "$top/tools/check_includes"
 run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
 run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"

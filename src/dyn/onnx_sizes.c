@@ -408,16 +408,16 @@ static void type_bodies(Infer *in, NodeCall *k)
             run_body(in, k, which++, n->attrs[i].graph);
 }
 
-/* Contents that are all numbers, as the constant they are. */
-static bool is_constant_now(Arena *a, Value *v)
+/* A constant, also one that only shows in contents that are all numbers; NULL: not known. */
+static const Tensor *constant_of(Arena *a, const Value *v)
 {
-    int64_t *at = v && !v->tensor && v->ints ? NEW_N(a, int64_t, v->nints + 1) : NULL;
-    if (!v || v->tensor || !at || v->dtype != DT_I64)
-        return !v || v->tensor;
+    if (v->tensor || !v->ints || v->dtype != DT_I64)
+        return v->tensor;
+    int64_t *at = NEW_N(a, int64_t, v->nints + 1);
     for (size_t i = 0; i < v->nints; i++)
         if (!p2o_dim_is_int(v->ints[i], &at[i]))
-            return false;
-    return true;
+            return NULL;
+    return p2o_tensor_ints(a, v->shape.rank, at, v->nints);
 }
 
 /* Equal of vectors of integers, as the test for -1 in sizes that Expand is given. */
@@ -440,27 +440,21 @@ static void fold_node(Node *n)
 {
     Arena *a = n->graph->arena;
     Value *y = n->nout == 1 ? n->out[0] : NULL;
-    if (!y || n->op == ONNX_Constant || n->nattr > 4)
+    if (!y || !n->nin || n->op == ONNX_Constant)
         return;
+    Node copy = *n;
+    copy.in = NEW_N(a, Value *, (size_t)n->nin + 1);
     y->tensor = NULL;
-    for (int i = 0; i < n->nin; i++)
-        if (!is_constant_now(a, n->in[i]))
-            return;
-    Value **in = NEW_N(a, Value *, (size_t)n->nin + 1);
-    Node    copy = *n;
-    copy.in = in;
     for (int i = 0; i < n->nin; i++) {
-        in[i] = n->in[i];
-        if (!in[i] || in[i]->tensor)
+        if (!n->in[i])
             continue;
-        int64_t *at = NEW_N(a, int64_t, in[i]->nints + 1);
-        for (size_t e = 0; e < in[i]->nints; e++)
-            p2o_dim_is_int(in[i]->ints[e], &at[e]);
-        in[i] = NEW(a, Value);
-        *in[i] = *n->in[i];
-        in[i]->tensor = p2o_tensor_ints(a, in[i]->shape.rank, at, in[i]->nints);
+        copy.in[i] = NEW(a, Value);
+        *copy.in[i] = *n->in[i];
+        copy.in[i]->tensor = constant_of(a, n->in[i]);
+        if (!copy.in[i]->tensor)
+            return;
     }
-    y->tensor = n->op == ONNX_Equal ? compared(a, in[0], in[1]) : n->nin ? p2o_fold(&copy) : NULL;
+    y->tensor = n->op == ONNX_Equal ? compared(a, copy.in[0], copy.in[1]) : p2o_fold(&copy);
     if (y->tensor && !y->ints)
         p2o_onnx_type_constant(n->graph, y, y->tensor);
 }
@@ -585,6 +579,29 @@ static Dim takes_the_last(Infer *in, const NodeCall *k)
     return NULL;
 }
 
+/* The same of a bound that was one before the end. */
+static Dim cuts_off_the_last(Infer *in, const NodeCall *k)
+{
+    const Node *n = k->file->node;
+    Shape       x = n->in[0]->shape;
+    for (int i = 1; i <= 2; i++) {
+        const Value *bounds = n->in[i], *axes = n->nin > 3 ? n->in[3] : NULL;
+        for (size_t e = 0; bounds->ints && e < bounds->nints; e++) {
+            int64_t v, size, at = (int64_t)e;
+            int     axis;
+            Freed   f = { .of = k->of };
+            if ((axes && !(axes->ints && e < axes->nints && p2o_dim_is_int(axes->ints[e], &at))) ||
+                !p2o_wrap_dim(at, x.rank, false, &axis))
+                continue;
+            p2o_dim_symbols(x.at[axis], note_freed, &f);
+            if (f.first && p2o_dim_is_int(bounds->ints[e], &v) && p2o_hint_at(in->bind, x.at[axis], 0, &size) &&
+                size > 2 && v == size - 1)
+                return x.at[axis];
+        }
+    }
+    return NULL;
+}
+
 /* Numbers that may have been computed from a size and that no rule relates to it. */
 static bool keeps_meaning(Infer *in, NodeCall *k)
 {
@@ -597,6 +614,10 @@ static bool keeps_meaning(Infer *in, NodeCall *k)
     if (n->op == ONNX_Gather || n->op == ONNX_GatherElements) {
         like = takes_the_last(in, k);
         why = "has an index that was the last of its axis";
+    }
+    if (n->op == ONNX_Slice) {
+        like = cuts_off_the_last(in, k);
+        why = "has a bound that was one before the end of its axis";
     }
     if (like) {
         p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0, p2o_unsettled_advice(in->prog),
@@ -723,6 +744,16 @@ static void name_prelude(OnnxModel *m, Graph *g)
         m->prelude = g;
 }
 
+enum { LEAST_OPSET = 13 };              /* whose forms the nodes that compute sizes have */
+
+static bool needs_nodes(const SizeSlot *slot, const Dim *at)
+{
+    bool needs = slot->form != NULL;
+    for (size_t i = 0; i < slot_count(slot); i++)
+        needs |= !p2o_dim_is_int(at[i], NULL);
+    return needs;
+}
+
 /* Nodes for what became of the sizes, computed from the inputs' shapes before everything else. */
 static bool write_sizes(OnnxSettling *s)
 {
@@ -748,6 +779,12 @@ static bool write_sizes(OnnxSettling *s)
             if (!at)
                 continue;
             use_copies(s, k, slot, at);
+            if (g->opset < LEAST_OPSET && needs_nodes(slot, at)) {
+                p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "bring the file to a later opset first, with onnx.version_converter",
+                                "%s: its sizes can't be computed at opset %d, %d is needed", k->call.target, g->opset,
+                                LEAST_OPSET);
+                return false;
+            }
             Shape  sizes = { (int)slot_count(slot), at };
             Value *v = slot->form             ? p2o_onnx_make(&lo, slot->form, sizes)
                        : slot->was->shape.rank ? shape_value(&lo, sizes)
@@ -758,20 +795,55 @@ static bool write_sizes(OnnxSettling *s)
             k->file->node->in[slot->input] = cast(&lo, v, slot->was->dtype);
         }
     }
-    if (g->first && g->opset < 13)
-        p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "bring the file to opset 13 or later first, with onnx.version_converter",
-                        "sizes can't be computed in a file of opset %d", g->opset);
     name_prelude(m, g);
     return p2o_diags_errors(p->diags) == errors;
 }
 
-static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin)
+static bool is_freed(const OnnxSettling *s, Str name)
 {
-    bool ok = true;
-    for (size_t i = 0; i < npin; i++)
-        ok &= p2o_declare_range(s->prog, s->bind, str_of(pins[i]));
+    for (size_t i = 0; i < s->freed.n; i++)
+        if (str_is(name, p2o_dim_name(s->freed.at[i])))
+            return true;
+    return false;
+}
+
+static void note_name(void *user, Dim sym)
+{
+    Str *name = user;
+    if (str_is(*name, p2o_dim_name(sym)))
+        *name = (Str){ 0 };
+}
+
+static bool names_a_size(const OnnxSettling *s, Str name)
+{
+    Str left = name;
+    for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
+        Shape shape = s->prog->main->inputs.at[i]->type.shape;
+        for (int d = 0; d < shape.rank; d++) {
+            p2o_dim_symbols(shape.at[d], note_name, &left);
+            p2o_dim_symbols(p2o_resolve(s->bind, shape.at[d]), note_name, &left);
+        }
+    }
+    if (left.p)
+        p2o_diag(s->prog->diags, DIAG_MISUSE, 0, "no size of the inputs is called '%.*s'", STR_ARG(name));
+    return !left.p;
+}
+
+/* A size that was a number is settled under its name before it is another number: literals follow the name. */
+static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin, bool freed)
+{
+    bool ok = true, any = false;
+    for (size_t i = 0; i < npin; i++) {
+        Str value, name = p2o_str_trim(p2o_str_cut(str_of(pins[i]), '=', &value));
+        if (is_freed(s, name) != freed)
+            continue;
+        ok &= names_a_size(s, name) && p2o_declare_range(s->prog, s->bind, str_of(pins[i]));
+        any = true;
+    }
+    if (!freed || !any)
+        return ok;
     s->freed.n = 0;                     /* numbers again: what the file says of the old ones is past */
-    return ok && (!npin || p2o_infer(s->prog, s->bind));
+    return ok && p2o_infer(s->prog, s->bind);
 }
 
 bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *pins, size_t npin)
@@ -780,7 +852,7 @@ bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *p
     find_freed(s);
     p2o_onnx_calls(s);
     share_hooks(m->graph, s->hooks);
-    return p2o_settle(p, b) && apply_pins(s, pins, npin) && write_sizes(s);
+    return apply_pins(s, pins, npin, false) && p2o_settle(p, b) && apply_pins(s, pins, npin, true) && write_sizes(s);
 }
 
 static bool is_free(OnnxModel *m, const char *name)

@@ -340,6 +340,11 @@ def shifts_script():
     export("shifts_script", Shifts(), cases_of(make_bs6, [(7, 5), (1, 2), (3, 9)]), ["x"], dynamo=False)
 
 
+@model
+def shifts_old():
+    export("shifts_old", Shifts(), cases_of(make_bs6, [(7, 5)]), ["x"], dynamo=False, opset=11, check=False)
+
+
 class Cross(nn.Module):
     def __init__(self):
         super().__init__()
@@ -354,6 +359,15 @@ def cross():
     """Two inputs that share their batch."""
     export("cross", Cross(), cases_of(lambda b, s, t: [torch.randn(b, s, 12), torch.randn(b, t, 12)],
                                       [(7, 5, 11), (2, 3, 1), (1, 4, 4)]), ["q", "k"])
+
+
+@model
+def cross_dynamic():
+    """Says that the keys' length is dynamic, and has it in a Reshape."""
+    net = Cross()
+    cases = cases_of(lambda b, s, t: [torch.randn(b, s, 12), torch.randn(b, t, 12)], [(7, 5, 11), (2, 3, 11)])
+    export("cross_dynamic", net, cases, ["q", "k"], dynamo=False,
+           dynamic_axes={"q": {0: "batch", 1: "queries"}, "k": {0: "batch", 1: "keys"}})
 
 
 @model
@@ -541,6 +555,13 @@ def ambiguous():
                            helper.make_node("Add", ["y", "m"], ["z"])],
              [f32("x", 4, 3)], [f32("z", 4, 7)], [floats("w", np.ones((1, 7))), ints("to", 4, 7)], opset=13)
     put("ambiguous", m)
+
+
+@model
+def cut():
+    """All but the last, or the first four?"""
+    put("cut", save("cut", [helper.make_node("Slice", ["x", "from", "to", "axes"], ["y"], name="shorten")],
+                    [f32("x", 7, 5)], [f32("y", 7, 4)], [ints("from", 0), ints("to", 4), ints("axes", 1)]))
 
 
 @model

@@ -35,9 +35,8 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
             m.__dict__.update(saved)
             for name, items in table.items():
                 live = m.__dict__[name]
-                if live != items or list(live) != list(items):
-                    live.clear()
-                    live.update(items)
+                live.clear()
+                live.update(items)
             m.training = mode
         with torch.no_grad():
             for b, value in buffers.items():

@@ -54,6 +54,7 @@ run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
 run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
 run onnx sh "$top/test/onnx/run.sh" "$build/pt2onnx" "$scratch/onnx"
 run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$build/pt2onnx"
+run python sh "$top/test/python/run.sh" "$scratch/python"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

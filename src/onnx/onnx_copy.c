@@ -75,7 +75,7 @@ static void put_dim(ModelWriter *w, const Graph *g, Dim d, const char *was)
     else if (*was && ((name && same(name, was)) || is_nameless(d)))
         p2o_pb_text(&w->pb, DIM_PARAM, was);
     else if (!g->parent && !is_nameless(d))
-        p2o_pb_text(&w->pb, DIM_PARAM, name ? name : p2o_dim_text(m->dims, d));
+        p2o_pb_text(&w->pb, DIM_PARAM, name ? name : p2o_graph_dim(w->root, d));
 }
 
 static void put_dim_again(ModelWriter *w, const Graph *g, Dim d, PbReader r)

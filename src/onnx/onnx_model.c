@@ -282,7 +282,7 @@ static Dim named_dim(OnnxModel *m, const char *text)
     const char  *error = NULL;
     KnownSymbols k = { .model = m, .all = true };
     DimName     *n = NEW(m->arena, DimName);
-    n->text = text;
+    n->name = text;
     if (p2o_dim_name_ok(str_of(text))) {
         n->dim = p2o_dim_sym(m->dims, text);
     } else {
@@ -301,7 +301,7 @@ const char *p2o_onnx_dim_name(const OnnxModel *m, Dim d)
     for (size_t i = 0; i < m->params.n; i++) {
         const DimName *n = m->params.at[i].value;
         if (n && n->dim == d)
-            return n->text;
+            return n->name;
     }
     return NULL;
 }

@@ -32,11 +32,6 @@ typedef struct OnnxBody {               /* of each Graph that was read: graph->f
     VEC(OnnxNode)  nodes;               /* in the file's order, as the Graph has them */
 } OnnxBody;
 
-typedef struct DimName {
-    Dim         dim;
-    const char *text;                   /* in the file */
-} DimName;
-
 struct OnnxModel {
     Arena  *arena;
     Diags  *diags;

@@ -35,9 +35,8 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
             m.__dict__.update(saved)
             for name, items in table.items():
                 live = m.__dict__[name]
-                if live != items or list(live) != list(items):
-                    live.clear()
-                    live.update(items)
+                live.clear()
+                live.update(items)
             m.training = mode
         with torch.no_grad():
             for b, value in buffers.items():
@@ -47,7 +46,8 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch.fx.experimental.symbolic_shapes"]
+    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch.fx.experimental.symbolic_shapes",
+             "torch._subclasses.fake_tensor"]
     levels = [(logging.getLogger(n), logging.getLogger(n).level) for n in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -198,8 +198,11 @@ def _finish(conversion: Conversion, f: Any, check: Callable[[Any], List[Check]],
 def _checker(call: Callable[[Dict[str, int]], Tuple[Dict[str, Any], Any]], sizes: Callable[[], Sequence[Dict[str, int]]],
              tol: Tolerances, steps: _Steps) -> Callable[[Any], List[Check]]:
     def check(model: Any) -> List[Check]:
-        runtime = Runtime(model)
-        out = []
+        out: List[Check] = []
+        try:
+            runtime = Runtime(model)
+        except Exception as e:
+            return [Check({}, False, float("inf"), "ONNX Runtime does not load it: %s" % str(e).strip().split("\n")[0])]
         for s in sizes():
             steps("checking %s" % " ".join("%s=%d" % kv for kv in s.items()))
             feeds, want = call(s)
@@ -293,14 +296,37 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
         steps.done()
 
 
-def _flat_axes(ports: Sequence[str], axes: Any) -> Dict[str, Dict[int, str]]:
-    """dynamic_axes for a program that was captured already."""
+def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:
+    """dynamic_axes or flat dynamic_shapes of a program that was captured already: the axes' names, and their ranges."""
     out: Dict[str, Dict[int, str]] = {}
-    for name, spec in (axes or {}).items():
-        spec = spec if isinstance(spec, Mapping) else {a: None for a in spec}
-        out[name] = {int(a): n if isinstance(n, str) else getattr(n, "__name__", None) or "%s_%s" % (name, a)
-                     for a, n in spec.items() if n is not None or not isinstance(axes[name], Mapping)}
-    return out
+    ranges: List[str] = []
+    for port, spec in axes.items():
+        named = out.setdefault(port, {})
+        for axis, dim in spec.items() if isinstance(spec, Mapping) else ((a, True) for a in spec):
+            low, high = getattr(dim, "min", None), getattr(dim, "max", None)
+            if dim is None or isinstance(dim, int) and dim is not True:
+                continue
+            name = dim if isinstance(dim, str) else getattr(dim, "__name__", None) or "%s_%d" % (port, int(axis))
+            named[int(axis)] = name
+            if isinstance(high, int) and high < 2 ** 31:
+                ranges.append("%s=%d..%d" % (name, low if isinstance(low, int) else 0, high))
+    return out, ranges
+
+
+def _load_program(path: str) -> Any:
+    """The saved program in PyTorch, to compare with; None, with a warning, where it cannot be had."""
+    if path.endswith(".onnx"):
+        return None
+    try:
+        import torch
+    except ImportError:
+        return None
+    try:
+        return torch.export.load(path)
+    except Exception as e:
+        warnings.warn("not compared with PyTorch, which does not load %s: %s" % (path, str(e).strip().split("\n")[0]),
+                      stacklevel=4)
+        return None
 
 
 def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynamic_shapes: Any, weights: Any,
@@ -320,12 +346,14 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
     if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
         raise UsageError("for a captured program dynamic_shapes is a dict by input name: {'x': {0: 'batch'}}")
     request.input_names = list(input_names or [])
-    request.axes = _flat_axes(request.input_names, {**(dynamic_axes or {}), **(dynamic_shapes or {})})
+    request.axes, request.dims = _flat_axes({**(dynamic_axes or {}), **(dynamic_shapes or {})})
     conversion = request.convert(readers)
     check: Callable[[Any], List[Check]] = lambda m: []
-    ep = several[0] if not isinstance(several[0], (str, os.PathLike)) else None
-    if verify and ep is not None and ep.example_inputs is not None and _have_runtime():
-        check = _checker(lambda sizes: _call_program(ep, conversion), lambda: [{}], tol, _Steps(False))
+    if verify and _have_runtime():
+        programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m for m in several]
+        programs = [p for p in programs if p is not None and p.example_inputs is not None]
+        check = _checker(lambda at: _call_program(programs[at["capture"]], conversion),
+                         lambda: [{"capture": k} for k in range(len(programs))], tol, _Steps(False))
     return _finish(conversion, f, check, verbose, report)
 
 
@@ -348,7 +376,7 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
     """Converts a model to ONNX with the axes dynamic that are said to be.
 
     model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several captures of
-                    one model at different sizes as a list
+                    one model at different sizes as a list; or the path of an ONNX model, to change its sizes
     args, kwargs    one example of the arguments, of any size
     f               a path or a binary file object; None: in memory, see Result.save
     dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too

@@ -421,7 +421,8 @@ def write_table(path, tally, what):
             f.write("\n## %s\n\n| entry | tried | right | refused | wrong | |\n|---|---|---|---|---|---|\n" %
                     (WORDS[count][0].upper() + WORDS[count][1:]))
             for name, r in sorted(rows.items()):
-                why = tally.why.get(("wrong", name)) if r["wrong"] else tally.why.get(("refused", name)) if r["refused"] else ""
+                status = "wrong" if r["wrong"] else "refused" if r["refused"] else ""
+                why = tally.why.get((status, name), "")
                 f.write("| %s | %d | %d | %d | %d | %s |\n" % (name, r["right"] + r["refused"] + r["wrong"], r["right"],
                                                           r["refused"], r["wrong"], why.replace("|", "\\|")))
 

@@ -259,10 +259,12 @@ class Untouched(Exports):
                 super().__init__()
                 self.drop, self.bn = nn.Dropout(0.5), nn.BatchNorm1d(3)
                 self.register_buffer("count", torch.zeros(()))
+                self.register_buffer("seen", torch.zeros(3))
                 self.last = None
 
             def forward(self, x):
                 self.count += 1
+                self.seen = self.seen + x[0]
                 self.last = x
                 x += 1
                 return self.bn(self.drop(x))
@@ -312,6 +314,10 @@ class Honest(Exports):
         with self.assertRaises(pt2onnx.DynamicError):
             self.export(Table(), torch.randn(2, 6, 3), self.path, dynamic_axes={"x": {1: "length"}})
         self.assertFalse(os.path.exists(self.path))
+
+    def test_an_example_that_does_not_run(self):
+        with self.assertRaisesRegex(pt2onnx.UsageError, "does not run on its example"):
+            self.export(nn.Linear(3, 2), torch.randn(4, 5), self.path, dynamic_axes={"input": {0: "n"}})
 
     def test_a_branch_on_size(self):
         class M(nn.Module):
@@ -404,9 +410,14 @@ class Files(Exports):
             ep = torch.export.export(m, (torch.randn(n, 3),))
             paths.append(os.path.join(self.folder.name, "%d.pt2" % n))
             torch.export.save(ep, paths[-1])
-        self.same(self.export(ep, dynamic_axes={"input": {0: "n"}}), m, (torch.randn(7, 3),))
+        r = self.export(ep, dynamic_shapes={"input": {0: torch.export.Dim("n", max=9)}})
+        self.assertEqual(r.dims["n"]["max"], 9)
+        self.assertTrue(len(r.check) == 1 and r.check[0].ok)
+        self.same(r, m, (torch.randn(7, 3),))
         self.same(self.export(paths[0], f=self.path, dynamic_axes={"input": {0: "n"}}), m, (torch.randn(7, 3),))
-        self.same(self.export(paths), m, (torch.randn(7, 3),))
+        r = self.export(paths)
+        self.assertEqual(len(r.check), 2)
+        self.same(r, m, (torch.randn(7, 3),))
         with self.assertRaises(pt2onnx.InputError):
             self.export(__file__)
 

@@ -401,7 +401,7 @@ def main():
 def write_table(path, tally, what):
     with open(path, "w") as f:
         f.write("# Operators, by PyTorch's own samples\n\n"
-                "Made by `make test-ops` with PyTorch %s: %s.\n"
+                "Made by `test/ops/suite.py --table` with PyTorch %s: %s.\n"
                 "Entries are OpInfo's; samples that differ only in values and sizes are one. A sample is right when dtype, "
                 "shape and numbers are PyTorch's\nat every size tried; refused: the conversion says what it does not "
                 "support. `pt2onnx ops` lists operators and their limits.\n\n" % (samples.torch_version(), what))

@@ -30,6 +30,8 @@ void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on
         in[2 + i] = r->first[i];
     }
     lo->b = r->outer;
+    if (go_on && !start)
+        in[1] = p2o_build_scalar(lo->b, DT_BOOL, 1);
     p2o_build_many(lo->b, ONNX_Loop, ATTRS(attr_graph("body", r->body)), 2 + r->nstate, in, r->nstate, out);
 }
 

@@ -155,8 +155,8 @@ typedef struct Rounds {
 } Rounds;
 Rounds open_rounds(Lower *lo, const char *name);
 Value *round_state(Rounds *r, Value *first);
-/* Up to `count` rounds (NULL: any number) while go_on holds, which `start` says of the first (both NULL:
- * always); next and out are by state. */
+/* Up to `count` rounds (NULL: any number) while go_on holds (NULL: always), which `start` says of the first (NULL:
+ * it does); next and out are by state. */
 void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on, Value *const *next, Value **out);
 Value *any_true(Lower *lo, Value *x);                           /* rank 0; of nothing: false */
 

@@ -986,13 +986,17 @@ static void shape_norm(Infer *in, const Call *c)
     set_out(in, c, 0, t, (Shape){ r, at });
 }
 
-/* Over dims, n of them; without any, of single elements. */
+/* Over dims, n of them; without any, of single elements.  The largest of no sizes is 0. */
 static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n, bool keep)
 {
     int64_t axes[MAX_RANK];
-    for (int i = 0; i < n; i++)
+    bool    may_be_empty = false;
+    for (int i = 0; i < n; i++) {
         axes[i] = dims[i];
-    return n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
+        may_be_empty |= !never_zero(lo, size_at(x, dims[i]));
+    }
+    Value *y = n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
+    return op == ONNX_ReduceMax && may_be_empty ? emit(lo, ONNX_Max, y, num(lo, x->dtype, 0)) : y;
 }
 
 /* (sum |x|^p)^(1/p), with its limits at 0 and the infinities. */

@@ -603,10 +603,11 @@ static void data_bounds(Lower *lo, Value *x, Value **low, Value **high)
     *high = choose(lo, equal, plus_num(lo, most, 1), most);
 }
 
-/* x falls into bin (x - low) * bins / (high - low), at high into the last; outside it counts 0. */
+/* x falls into bin (x - low) * bins / (high - low), rounded as x's type has it at each step, at high into the
+ * last; outside it counts 0. */
 static Value *lower_histc(Lower *lo, const Call *c)
 {
-    DType   t = wide_of(out_dtype(c, 0));
+    DType   t = out_dtype(c, 0);
     Value  *x = flat(lo, tensor_as(lo, c, "self", t)), *low, *high;
     int64_t bins = int_arg(c, "bins");
     double  from, to;

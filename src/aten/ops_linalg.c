@@ -3,7 +3,7 @@
  * Products that ONNX has no operator for are written as an Einsum over labelled dims: an equation is
  * read, or made up, once for the rule and once for the lowering (Equation below).  Ellipses become
  * labels, since ONNX wants equal ranks behind them. */
-#include "aten/lower.h"
+#include "aten/matrix.h"
 
 #include <math.h>
 
@@ -891,13 +891,11 @@ static bool must_be_square(Infer *in, const Call *c, Shape s)
 static void shape_matrix_power(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    if (int_arg(c, "n") < 0)
-        rule_unsupported(in, "a negative power");
-    else if (must_be_square(in, c, x.shape))
+    if (int_arg(c, "n") < 0 ? must_be_squares(in, c, x) : must_be_square(in, c, x.shape))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* By squaring; the power 0 is the identity. */
+/* By squaring; the power 0 is the identity, negative ones are those of the inverse. */
 static Value *lower_matrix_power(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *y = NULL;
@@ -906,7 +904,10 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
         Value *eye = emit(lo, ONNX_Equal, unsqueeze(lo, i, 1), i);
         return expand(lo, cast(lo, eye, x->dtype), out_shape(c, 0));
     }
-    for (int64_t n = int_arg(c, "n"); n > 0; n /= 2) {
+    if (int_arg(c, "n") < 0)
+        x = as_batches(lo, inverse_of(lo, as_one_batch(lo, x)), c, 0);
+    uint64_t power = (uint64_t)int_arg(c, "n");
+    for (uint64_t n = int_arg(c, "n") < 0 ? -power : power; n > 0; n /= 2) {
         if (n % 2)
             y = y ? emit(lo, ONNX_MatMul, y, x) : x;
         if (n > 1)
@@ -1084,10 +1085,8 @@ const AtenOp p2o_ops_linalg[] = {
     { "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", shape_cross, .lower = lower_cross },
     { "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", shape_cross, .lower = lower_cross },
     { "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", shape_vecdot, .lower = lower_vecdot },
-    { "matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
-      .limits = "no negative powers" },
-    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
-      .limits = "no negative powers" },
+    { "matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power },
+    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power },
     { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
       .limits = "no singular values (2, -2, nuc of matrices)" },
     { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,

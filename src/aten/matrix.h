@@ -17,6 +17,8 @@ Value *as_batches(Lower *lo, Value *x, const Call *c, int out);         /* back 
 Value *gather_along(Lower *lo, Value *x, int axis, Value *i);
 Value *identity_matrix(Lower *lo, Dim n);                               /* [n, n] */
 Value *inverse_of(Lower *lo, Value *a);
+/* [all, min(m, n)], the largest first (ops_singular.c). */
+Value *singular_values(Lower *lo, Value *a);
 /* x of a x = b for a triangular a, whose other triangle is not read; with `unit` its diagonal is not either. */
 Value *triangular_solution(Lower *lo, Value *a, Value *b, bool upper, bool unit);
 /* int32: 0, or the first of a matrix's pivots [all, n] that is bad, counted from 1. */

@@ -50,6 +50,7 @@ run includes sh "$top/tools/check_includes"
 run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
 run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
 run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
+run python sh "$top/test/python/run.sh" "$scratch/python"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -9,6 +9,14 @@
 
 #include "onnx/onnx_ops.h"
 
+const char *p2o_graph_dim(const Graph *g, Dim d)
+{
+    for (size_t i = 0; i < g->dim_names.n; i++)
+        if (g->dim_names.at[i].dim == d)
+            return g->dim_names.at[i].name;
+    return p2o_dim_text(g->dims, d);
+}
+
 Graph *p2o_graph_new(Arena *a, Diags *d, Dims *t, int opset, Graph *parent)
 {
     Graph *g = NEW(a, Graph);

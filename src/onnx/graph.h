@@ -76,6 +76,11 @@ struct Node {
     Node       *prev, *next;
 };
 
+typedef struct DimName {
+    Dim         dim;
+    const char *name;
+} DimName;
+
 struct Graph {
     Arena *arena;
     Diags *diags;
@@ -89,7 +94,11 @@ struct Graph {
     VEC(Value *) inits;                 /* initializers, in order of first use */
     VEC(Value *) outputs;
     VEC(const char *) meta;             /* metadata: key, value, key, value ... */
+    VEC(DimName) dim_names;             /* the user's, for sizes that are expressions */
 };
+
+/* The user's name for a size, or its own text. */
+const char *p2o_graph_dim(const Graph *g, Dim d);
 
 Graph *p2o_graph_new(Arena *a, Diags *d, Dims *t, int opset, Graph *parent);
 Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s);

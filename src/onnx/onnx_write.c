@@ -242,7 +242,7 @@ static void put_shape_proto(ModelWriter *w, Shape s, bool named)
         if (p2o_dim_is_int(s.at[i], &v))
             p2o_pb_int(&w->pb, DIM_VALUE, v);
         else if (named)
-            p2o_pb_text(&w->pb, DIM_PARAM, p2o_dim_text(w->root->dims, s.at[i]));
+            p2o_pb_text(&w->pb, DIM_PARAM, p2o_graph_dim(w->root, s.at[i]));
         p2o_pb_end(&w->pb, d);
     }
     p2o_pb_end(&w->pb, m);

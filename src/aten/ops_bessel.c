@@ -10,7 +10,8 @@
 #define PI      3.14159265358979323846
 #define ROOT_PI 1.77245385090551602730
 
-#define TABLE(lo, x, t) polynomial(lo, x, t, (int)COUNT_OF(t))
+#define TABLE(lo, x, t)   polynomial(lo, x, t, (int)COUNT_OF(t))
+#define product(lo, x, y) emit(lo, ONNX_Mul, x, y)
 
 /* x <= 8, in u = x^2 / 32 - 1: J0 and J1 / x. */
 static const double near_j[2][17] = {
@@ -153,7 +154,6 @@ static const double airy_cosine[] = {
 };
 
 static Value *over(Lower *lo, double f, Value *x) { return emit(lo, ONNX_Div, num(lo, DT_F64, f), x); }
-static Value *product(Lower *lo, Value *x, Value *y) { return emit(lo, ONNX_Mul, x, y); }
 static Value *is_below(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, DT_F64, f)); }
 
 /* The amplitude and the two parts of the wave, for a > 8. */
@@ -252,7 +252,8 @@ LOWERING(lower_scaled_k0, third_kind(lo, x, 0, true))
 LOWERING(lower_scaled_k1, third_kind(lo, x, 1, true))
 LOWERING(lower_airy_ai, airy_of(lo, x))
 
-#define ROW(name, arg, fn, ...) { "special_" name "(Tensor " arg ") -> Tensor", p2o_rule_float, .lower = fn, __VA_ARGS__ }
+#define ROW(name, arg, fn, ...)                                                                 \
+    { "special_" name "(Tensor " arg ") -> Tensor", p2o_rule_float, .lower = fn, __VA_ARGS__ }
 #define CLOSER "float64: exact, where PyTorch is off by 1e-7"
 
 const AtenOp p2o_ops_bessel[] = {

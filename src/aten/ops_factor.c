@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-#define NUM(f) num(lo, DT_F64, f)
+#define NUM(f)                num(lo, DT_F64, f)
+#define product_of(lo, a, b)  emit(lo, ONNX_MatMul, a, b)
 
 static bool must_be_matrices(Infer *in, Type x)
 {
@@ -19,10 +20,11 @@ static Dim shorter(Dims *t, Shape s) { return p2o_dim_min(t, dim_at(s, -2), dim_
 
 static Shape vectors_of(Infer *in, Shape batch, Dim n) { return insert_dim(in, batch, batch.rank, n); }
 
-static Value *product_of(Lower *lo, Value *a, Value *b) { return emit(lo, ONNX_MatMul, a, b); }
-
 /* [n, m] of bools: row i against column j. */
-static Value *below_diagonal(Lower *lo, Dim n, Dim m) { return emit(lo, ONNX_Greater, unsqueeze(lo, iota(lo, n), 1), iota(lo, m)); }
+static Value *below_diagonal(Lower *lo, Dim n, Dim m)
+{
+    return emit(lo, ONNX_Greater, unsqueeze(lo, iota(lo, n), 1), iota(lo, m));
+}
 
 /* LU */
 
@@ -57,7 +59,8 @@ static Factored factored(Lower *lo, Value *a)
     Value *none = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), k_ }), DT_I64, 0);
     Rounds r = open_rounds(lo, "column");
     Value *k = r.round, *x = round_state(&r, a), *pivots = round_state(&r, none);
-    Value *left = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), emit(lo, ONNX_Abs, gather_along(lo, x, 2, k)), NUM(-1));
+    Value *left = emit(lo, ONNX_Abs, gather_along(lo, x, 2, k));
+    left = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), left, NUM(-1));
     Value *top = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", 1), attr_int("keepdims", 1)), left);
     Value *best = emit_with(lo, ONNX_GatherND, ATTRS(attr_int("batch_dims", 1)), x, top);
     Value *here = unsqueeze(lo, gather_along(lo, x, 1, k), 1), *row = unsqueeze(lo, best, 1);
@@ -68,7 +71,8 @@ static Factored factored(Lower *lo, Value *a)
     Value *factor = unsqueeze(lo, emit(lo, ONNX_Div, gather_along(lo, x, 2, k), pivot), 2);
     Value *rest = emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mul, factor, row));
     rest = choose(lo, emit(lo, ONNX_Equal, columns, k), factor, rest);
-    Value *changes = emit(lo, ONNX_And, unsqueeze(lo, emit(lo, ONNX_Greater, rows, k), 1), emit(lo, ONNX_GreaterOrEqual, columns, k));
+    Value *changes = unsqueeze(lo, emit(lo, ONNX_Greater, rows, k), 1);
+    changes = emit(lo, ONNX_And, changes, emit(lo, ONNX_GreaterOrEqual, columns, k));
     x = choose(lo, changes, rest, x);
     pivots = choose(lo, emit(lo, ONNX_Equal, places, k), top, pivots);
     close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ x, pivots }, out);
@@ -164,8 +168,9 @@ static void unpacked(Lower *lo, const Call *c, Factored f, Value **out)
     for (int i = 0; i < 3; i++)
         if (out_shape(c, i).rank == 1 && dim_is(out_shape(c, i).at[0], 0))
             out[i] = full(lo, out_shape(c, i), out_dtype(c, i), 0);
+    Dim m = size_at(f.lu, 1);
     if (!out[0])
-        out[0] = as_batches(lo, permutation_matrix(lo, permutation(lo, f.pivots, size_at(f.lu, 1)), size_at(f.lu, 1)), c, 0);
+        out[0] = as_batches(lo, permutation_matrix(lo, permutation(lo, f.pivots, m), m), c, 0);
     if (!out[1])
         out[1] = as_batches(lo, lower_factor(lo, f.lu), c, 1);
     if (!out[2])
@@ -432,7 +437,8 @@ static Value *lower_matrix_exp(Lower *lo, const Call *c)
     const int64_t both[] = { 1, 2 }, all = 0;
     Value *a = as_one_batch(lo, tensor_arg(lo, c, "self")), *one = identity_matrix(lo, size_at(a, 1)), *out;
     Value *norm = reduce(lo, ONNX_ReduceMax, reduce(lo, ONNX_ReduceL1, a, &both[0], 1, true), both, 2, true);
-    Value *s = emit(lo, ONNX_Ceil, times_num(lo, emit(lo, ONNX_Log, emit(lo, ONNX_Max, norm, NUM(0.5))), 1.44269504088896340736));
+    Value *log = emit(lo, ONNX_Log, emit(lo, ONNX_Max, norm, NUM(0.5)));
+    Value *s = emit(lo, ONNX_Ceil, times_num(lo, log, 1.44269504088896340736));
     s = emit(lo, ONNX_Min, plus_num(lo, s, 1), NUM(1100));
     a = emit(lo, ONNX_Mul, a, emit(lo, ONNX_Pow, NUM(2), emit(lo, ONNX_Neg, s)));
     Value *sum = expand(lo, one, a->shape);

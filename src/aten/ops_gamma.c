@@ -13,10 +13,11 @@
 #define LARGE   1000                    /* a from here on */
 #define NUM(f)  num(lo, DT_F64, f)
 
-static Value *sum_of(Lower *lo, Value *x, Value *y) { return emit(lo, ONNX_Add, x, y); }
-static Value *difference(Lower *lo, Value *x, Value *y) { return emit(lo, ONNX_Sub, x, y); }
-static Value *times(Lower *lo, Value *x, Value *y) { return emit(lo, ONNX_Mul, x, y); }
-static Value *divided(Lower *lo, Value *x, Value *y) { return emit(lo, ONNX_Div, x, y); }
+#define sum_of(lo, x, y)     emit(lo, ONNX_Add, x, y)
+#define difference(lo, x, y) emit(lo, ONNX_Sub, x, y)
+#define times(lo, x, y)      emit(lo, ONNX_Mul, x, y)
+#define divided(lo, x, y)    emit(lo, ONNX_Div, x, y)
+
 static Value *one_minus(Lower *lo, Value *x) { return emit(lo, ONNX_Sub, NUM(1), x); }
 
 /* log(gamma(a + 1)) = (a + 1/2) log(a) - a + log(2 pi) / 2 + this, for a >= 10 */
@@ -139,7 +140,8 @@ static Value *incomplete_gamma(Lower *lo, const Call *c, bool upper)
     Value *by_series = emit(lo, ONNX_Less, x, plus_num(lo, a, 1));
     Value *factor = emit(lo, ONNX_Exp, log_factor(lo, a, x));
     Value *low = times(lo, factor, power_series(lo, a, choose(lo, by_series, x, zero)));
-    Value *high = times(lo, times(lo, factor, a), continued_fraction(lo, a, choose(lo, by_series, plus_num(lo, a, 50), x)));
+    Value *above = choose(lo, by_series, plus_num(lo, a, 50), x);
+    Value *high = times(lo, times(lo, factor, a), continued_fraction(lo, a, above));
     Value *is_lower = choose(lo, large, below, by_series);
     Value *y = choose(lo, large, uniform, choose(lo, by_series, low, high));
     y = choose(lo, upper ? is_lower : emit(lo, ONNX_Not, is_lower), one_minus(lo, y), y);

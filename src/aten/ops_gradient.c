@@ -10,7 +10,10 @@ static bool has_coordinates(const Call *c)
     return x && x->kind == ARG_LIST && x->n && p2o_arg_type(&x->items[0]).kind == TY_TENSOR;
 }
 
-static bool spacing_list(const Call *c) { return names_arg(c, "spacing") && p2o_call_arg(c, "spacing")->kind == ARG_LIST; }
+static bool spacing_list(const Call *c)
+{
+    return names_arg(c, "spacing") && p2o_call_arg(c, "spacing")->kind == ARG_LIST;
+}
 
 /* Which dims, in order; all of them when none is named. */
 static int gradient_dims(const Call *c, int64_t *dims)
@@ -158,8 +161,9 @@ static void lower_gradient(Lower *lo, const Call *c, Value **out)
         if (has_coordinates(c)) {
             y = uneven_gradient(lo, x, axis, cast(lo, tensor_item(lo, c, "spacing", i), t), order);
         } else {
-            if (names_arg(c, "spacing") && has_arg(c, "spacing"))
-                h = p2o_arg_value(lo, spacing_list(c) ? &p2o_call_arg(c, "spacing")->items[i] : p2o_call_arg(c, "spacing"), t);
+            const Arg *d = names_arg(c, "spacing") ? p2o_call_arg(c, "spacing") : NULL;
+            if (d && d->kind != ARG_NONE)
+                h = p2o_arg_value(lo, spacing_list(c) ? &d->items[i] : d, t);
             y = even_gradient(lo, x, axis, h, order);
         }
         out[i] = cast(lo, y, out_dtype(c, i));

@@ -74,7 +74,10 @@ static Value *one_edge(Lower *lo, Value *edges, bool last)
     return select_axis(lo, edges, 0, at);
 }
 
-static Value *at_places(Lower *lo, Value *edges, Value *i) { return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), edges, i); }
+static Value *at_places(Lower *lo, Value *edges, Value *i)
+{
+    return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), edges, i);
+}
 
 /* The bin by proportion, and the one beside it where rounding put x over an edge. */
 static Value *even_bin(Lower *lo, Value *x, Value *edges, Value *low, Value *high, int64_t bins)
@@ -124,9 +127,10 @@ static void lower_histogram(Lower *lo, const Call *c, Value **out)
     Value *hist = full(lo, out_shape(c, 0), t, 0);
     hist = scatter_with(lo, ONNX_ScatterElements, 0, hist, bin, count, "add");
     if (bool_arg(c, "density")) {
-        Dim    one = p2o_dim_int(lo->dims, 1), n = size_at(edges, 0);
+        Dim    zeroth = p2o_dim_int(lo->dims, 0), one = p2o_dim_int(lo->dims, 1);
         Value *next = slice_axis(lo, edges, 0, one, NULL, 1);
-        Value *width = emit(lo, ONNX_Sub, next, slice_axis(lo, edges, 0, p2o_dim_int(lo->dims, 0), p2o_dim_sub(lo->dims, n, one), 1));
+        Value *from = slice_axis(lo, edges, 0, zeroth, p2o_dim_sub(lo->dims, size_at(edges, 0), one), 1);
+        Value *width = emit(lo, ONNX_Sub, next, from);
         hist = emit(lo, ONNX_Div, hist, reduce(lo, ONNX_ReduceSum, hist, &axis, 1, false));
         hist = emit(lo, ONNX_Div, hist, width);
     }

@@ -43,7 +43,8 @@ static void rotation(Lower *lo, Value *x, Value *y, Value *least, Value **cosine
 {
     Value *a = squares_down(lo, x, x), *b = squares_down(lo, y, y), *g = squares_down(lo, x, y);
     Value *size = emit(lo, ONNX_Abs, g), *far = emit(lo, ONNX_Sqrt, emit(lo, ONNX_Mul, a, b));
-    *turned = emit(lo, ONNX_And, emit(lo, ONNX_Greater, size, times_num(lo, far, 1e-15)), emit(lo, ONNX_Greater, size, least));
+    *turned = emit(lo, ONNX_Greater, size, times_num(lo, far, 1e-15));
+    *turned = emit(lo, ONNX_And, *turned, emit(lo, ONNX_Greater, size, least));
     g = choose(lo, *turned, g, NUM(1));
     Value *z = emit(lo, ONNX_Div, emit(lo, ONNX_Sub, b, a), times_num(lo, g, 2)), *w = emit(lo, ONNX_Abs, z);
     Value *root = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, z, z), 1));
@@ -66,8 +67,9 @@ static Orthogonal orthogonalized(Lower *lo, Value *a, bool with_turns)
 {
     const int64_t both[] = { 1, 2 };
     Dims  *t = lo->dims;
-    Dim    one = p2o_dim_int(t, 1), n = size_at(a, 2), h = p2o_dim_floordiv(t, p2o_dim_add(t, n, one), p2o_dim_int(t, 2));
-    Dim    wide = p2o_dim_mul(t, h, p2o_dim_int(t, 2)), turn = p2o_dim_sub(t, wide, one);
+    Dim    one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2), n = size_at(a, 2);
+    Dim    h = p2o_dim_floordiv(t, p2o_dim_add(t, n, one), two);
+    Dim    wide = p2o_dim_mul(t, h, two), turn = p2o_dim_sub(t, wide, one);
     Value *padded = pad_axes(lo, a, 2, 1, (Dim[]){ p2o_dim_int(t, 0), p2o_dim_sub(t, wide, n) }, 0);
     padded = reshape(lo, padded, shape_of(lo, 3, (Dim[]){ size_at(a, 0), size_at(a, 1), wide }));
     Value *v = cast(lo, emit(lo, ONNX_Equal, unsqueeze(lo, iota(lo, n), 1), iota(lo, wide)), DT_F64);
@@ -149,7 +151,8 @@ static void lower_eigh(Lower *lo, const Call *c, Value **out)
     Value *a = as_one_batch(lo, p2o_arg_value(lo, &c->args[0], DT_F32));
     a = symmetric(lo, a, str_arg(c, "UPLO")[0] == 'U' || str_arg(c, "UPLO")[0] == 'u');
     Value *shift = reduce(lo, ONNX_ReduceMax, reduce(lo, ONNX_ReduceL1, a, &row, 1, true), both, 2, true);
-    Value *s = singular_values(lo, emit(lo, ONNX_Add, a, emit(lo, ONNX_Mul, shift, identity_matrix(lo, size_at(a, 1)))));
+    a = emit(lo, ONNX_Add, a, emit(lo, ONNX_Mul, shift, identity_matrix(lo, size_at(a, 1))));
+    Value *s = singular_values(lo, a);
     s = emit(lo, ONNX_Sub, s, squeeze(lo, shift, 2));
     Value *step = INTS(lo, -1), *from = INTS(lo, -1), *to = INTS(lo, INT64_MIN + 1), *axis = INTS(lo, 1);
     s = emit(lo, ONNX_Slice, s, from, to, axis, step);
@@ -166,9 +169,10 @@ static Value *tolerance(Lower *lo, const Call *c, Value *a, Shape batch, Value *
         for (int j = 0; j < 2; j++)
             if (names_arg(c, names[i][j]) && has_arg(c, names[i][j]))
                 given[i] = tensor_as(lo, c, names[i][j], DT_F64);
+    Shape one_each = shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) });
     for (int i = 0; i < 2; i++)
         if (given[i])
-            given[i] = reshape(lo, expand(lo, given[i], batch), shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) }));
+            given[i] = reshape(lo, expand(lo, given[i], batch), one_each);
     bool explicit = names_arg(c, "tol") || names_arg(c, "rcond");
     if (!given[1] && !explicit) {
         DType  t = p2o_arg_type(&c->args[0]).dtype;
@@ -263,7 +267,8 @@ static Value *lower_cond(Lower *lo, const Call *c)
 #define NO_VECTORS .limits = "no singular vectors"
 #define NO_EIGEN   .limits = "no eigenvectors"
 #define ROW_PINV(args) { "linalg_pinv" args ", bool hermitian=False) -> Tensor", shape_pinv, .lower = lower_pinv }
-#define ROW_RANK(args) { "linalg_matrix_rank" args ", bool hermitian=False) -> Tensor", shape_rank, .lower = lower_matrix_rank }
+#define ROW_RANK(args)                                                                          \
+    { "linalg_matrix_rank" args ", bool hermitian=False) -> Tensor", shape_rank, .lower = lower_matrix_rank }
 
 const AtenOp p2o_ops_singular[] = {
     { "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", shape_svd, .lower_many = lower_svd },

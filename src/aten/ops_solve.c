@@ -412,7 +412,8 @@ static void shape_tensorinv(Infer *in, const Call *c)
     }
     if (must_equal(in, c, p2o_shape_product(in->dims, x.shape, 0, (int)ind),
                    p2o_shape_product(in->dims, x.shape, (int)ind, n), "sides of a square matrix"))
-        set_out(in, c, 0, x.dtype, concat_shapes(in, slice_shape(x.shape, (int)ind, n), slice_shape(x.shape, 0, (int)ind)));
+        set_out(in, c, 0, x.dtype,
+                concat_shapes(in, slice_shape(x.shape, (int)ind, n), slice_shape(x.shape, 0, (int)ind)));
 }
 
 static Value *as_square(Lower *lo, Value *x, Dim n)

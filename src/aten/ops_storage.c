@@ -66,7 +66,8 @@ static Value *lower_chunk_cat(Lower *lo, const Call *c)
         Dim    size = p2o_dim_floordiv(t, p2o_dim_add(t, size_at(x, dim), less), chunks);
         Dim   *at = p2o_shape_copy(lo->arena, to, 0);
         at[dim + 1] = p2o_dim_mul(t, size, p2o_shape_product(t, x->shape, dim + 1, rank(x)));
-        x = pad_axes(lo, x, dim, 1, (Dim[]){ p2o_dim_int(t, 0), p2o_dim_sub(t, p2o_dim_mul(t, size, chunks), size_at(x, dim)) }, 0);
+        Dim missing = p2o_dim_sub(t, p2o_dim_mul(t, size, chunks), size_at(x, dim));
+        x = pad_axes(lo, x, dim, 1, (Dim[]){ p2o_dim_int(t, 0), missing }, 0);
         part[i] = reshape(lo, x, (Shape){ to.rank, at });
     }
     return concat(lo, dim + 1, part, n);

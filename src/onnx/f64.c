@@ -11,21 +11,15 @@
 
 static Value *fun(Builder *b, OnnxOp op, Value *x) { return p2o_build(b, op, 0, NULL, 1, (Value *[]){ x }); }
 
-static Value *fun2(Builder *b, OnnxOp op, Value *x, Value *y)
-{
-    return p2o_build(b, op, 0, NULL, 2, (Value *[]){ x, y });
-}
-
-static Value *either(Builder *b, Value *cond, Value *x, Value *y)
-{
-    return p2o_build(b, ONNX_Where, 0, NULL, 3, (Value *[]){ cond, x, y });
-}
+/* Macros, so that nodes made for their arguments come in their order. */
+#define fun2(b, op, x, y)      p2o_build(b, op, 0, NULL, 2, (Value *[]){ x, y })
+#define add(b, x, y)           fun2(b, ONNX_Add, x, y)
+#define sub(b, x, y)           fun2(b, ONNX_Sub, x, y)
+#define mul(b, x, y)           fun2(b, ONNX_Mul, x, y)
+#define quotient(b, x, y)      fun2(b, ONNX_Div, x, y)
+#define either(b, cond, x, y)  p2o_build(b, ONNX_Where, 0, NULL, 3, (Value *[]){ cond, x, y })
 
 static Value *number(Builder *b, double f) { return p2o_build_scalar(b, DT_F64, f); }
-static Value *add(Builder *b, Value *x, Value *y) { return fun2(b, ONNX_Add, x, y); }
-static Value *sub(Builder *b, Value *x, Value *y) { return fun2(b, ONNX_Sub, x, y); }
-static Value *mul(Builder *b, Value *x, Value *y) { return fun2(b, ONNX_Mul, x, y); }
-static Value *quotient(Builder *b, Value *x, Value *y) { return fun2(b, ONNX_Div, x, y); }
 static Value *add_num(Builder *b, Value *x, double f) { return add(b, x, number(b, f)); }
 static Value *mul_num(Builder *b, Value *x, double f) { return mul(b, x, number(b, f)); }
 static Value *sub_from(Builder *b, double f, Value *x) { return sub(b, number(b, f), x); }

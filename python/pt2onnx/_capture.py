@@ -46,7 +46,8 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch.fx.experimental.symbolic_shapes"]
+    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch.fx.experimental.symbolic_shapes",
+             "torch._subclasses.fake_tensor"]
     levels = [(logging.getLogger(n), logging.getLogger(n).level) for n in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ._errors import DynamicError
+from ._errors import DynamicError, UsageError
 from ._example import Example, Sizes
 
 STEPS = (1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 12, 14, 28)
@@ -77,6 +77,9 @@ class SizePlan:
 
     def _find_move(self, symbol: str) -> Move:
         start = self.start()
+        why = self.why_not(start)
+        if why is not None:
+            raise UsageError("the model does not run on its example: %s: %s" % (type(why).__name__, str(why).strip())) from why
         rest = [n for n in start if n != symbol]
         first: Optional[Exception] = None
         for count in range(min(len(rest), 3) + 1):

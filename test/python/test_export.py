@@ -315,6 +315,10 @@ class Honest(Exports):
             self.export(Table(), torch.randn(2, 6, 3), self.path, dynamic_axes={"x": {1: "length"}})
         self.assertFalse(os.path.exists(self.path))
 
+    def test_an_example_that_does_not_run(self):
+        with self.assertRaisesRegex(pt2onnx.UsageError, "does not run on its example"):
+            self.export(nn.Linear(3, 2), torch.randn(4, 5), self.path, dynamic_axes={"input": {0: "n"}})
+
     def test_a_branch_on_size(self):
         class M(nn.Module):
             def forward(self, x):

@@ -427,7 +427,9 @@ static Value *lower_ormqr(Lower *lo, const Call *c)
 static void shape_matrix_exp(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    if (must_be_squares(in, c, x))
+    if (x.dtype == DT_F16 || x.dtype == DT_BF16)
+        rule_unsupported(in, "%s, in which PyTorch overflows on the way", p2o_dtype_torch(x.dtype));
+    else if (must_be_squares(in, c, x))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
@@ -476,7 +478,9 @@ const AtenOp p2o_ops_factor[] = {
     { "orgqr(Tensor self, Tensor input2) -> Tensor", shape_householder, .lower = lower_householder },
     { "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", shape_ormqr,
       .lower = lower_ormqr },
-    { "matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp },
-    { "linalg_matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp },
+    { "matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp,
+      .limits = "half types" },
+    { "linalg_matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp,
+      .limits = "half types" },
     { 0 },
 };

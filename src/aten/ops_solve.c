@@ -313,31 +313,37 @@ static void shape_cholesky(Infer *in, const Call *c)
         set_out(in, c, 1, DT_I32, batch_of(x.shape));
 }
 
-/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read.  A matrix
- * that is not positive definite has no root at its first bad column. */
+/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read.  A matrix that is
+ * not positive definite stops at the first column whose a[k, k] is not: it shows what that was, and what was given
+ * from there on. */
 static void lower_cholesky(Lower *lo, const Call *c, Value **out)
 {
     const int64_t axis = 2;
-    Value *x = tensor_arg(lo, c, "self"), *got[2];
+    Value *x = tensor_arg(lo, c, "self"), *zero = num(lo, DT_F64, 0), *got[3];
     bool   upper = bool_arg(c, "upper");
     Value *a = as_one_batch(lo, upper ? swap_last_two(lo, x) : x), *rows = iota(lo, size_at(a, 1));
-    Value *count = dim_scalar(lo, size_at(a, 1)), *none = full(lo, a->shape, DT_F64, 0);
+    Value *lower = choose(lo, emit(lo, ONNX_GreaterOrEqual, unsqueeze(lo, rows, 1), rows), a, zero);
+    Value *count = dim_scalar(lo, size_at(a, 1));
+    Value *going = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) }), DT_BOOL, 1);
     Rounds r = open_rounds(lo, "column");
-    Value *k = r.round, *inner = round_state(&r, a), *factor = round_state(&r, none);
-    Value *column = gather_along(lo, inner, 2, k);
-    Value *root = emit(lo, ONNX_Sqrt, unsqueeze(lo, gather_along(lo, column, 1, k), 1));
-    column = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), emit(lo, ONNX_Div, column, root), num(lo, DT_F64, 0));
+    Value *k = r.round, *inner = round_state(&r, a), *factor = round_state(&r, lower), *goes = round_state(&r, going);
+    Value *column = gather_along(lo, inner, 2, k), *pivot = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
+    Value *good = emit(lo, ONNX_And, goes, emit(lo, ONNX_Greater, pivot, zero)), *here = emit(lo, ONNX_Equal, rows, k);
+    column = emit(lo, ONNX_Div, column, emit(lo, ONNX_Sqrt, choose(lo, good, pivot, num(lo, DT_F64, 1))));
+    column = choose(lo, emit(lo, ONNX_And, good, emit(lo, ONNX_GreaterOrEqual, rows, k)), column, zero);
     inner = emit(lo, ONNX_Sub, inner, emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), unsqueeze(lo, column, 1)));
-    factor = choose(lo, emit(lo, ONNX_Equal, rows, k), unsqueeze(lo, column, 2), factor);
-    close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ inner, factor }, got);
+    Value *given = choose(lo, emit(lo, ONNX_And, goes, here), pivot, gather_along(lo, factor, 2, k));
+    column = choose(lo, good, column, given);
+    factor = choose(lo, here, unsqueeze(lo, column, 2), factor);
+    close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ inner, factor, good }, got);
     out[0] = as_batches(lo, upper ? swap_last_two(lo, got[1]) : got[1], c, 0);
     if (nouts(c) < 2 || !c->outs[1])
         return;
     Value *diagonal = emit(lo, ONNX_Equal, unsqueeze(lo, rows, 1), rows);
-    diagonal = choose(lo, diagonal, got[1], num(lo, DT_F64, 0));
+    diagonal = choose(lo, diagonal, got[1], zero);
     diagonal = reduce(lo, ONNX_ReduceSum, diagonal, &axis, 1, false);
-    Value *good = emit(lo, ONNX_Greater, diagonal, num(lo, DT_F64, 0));
-    out[1] = first_bad(lo, emit(lo, ONNX_Not, good), out_shape(c, 1));
+    Value *positive = emit(lo, ONNX_Greater, diagonal, zero);
+    out[1] = first_bad(lo, emit(lo, ONNX_Not, positive), out_shape(c, 1));
 }
 
 static void shape_cholesky_solve(Infer *in, const Call *c)
@@ -499,7 +505,7 @@ const AtenOp p2o_ops_solve[] = {
     { "logdet(Tensor self) -> Tensor", shape_determinant, .lower = lower_logdet },
     { "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
     { "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-      shape_cholesky, .lower_many = lower_cholesky, .limits = "NaN from the column that fails" },
+      shape_cholesky, .lower_many = lower_cholesky },
     { "cholesky(Tensor self, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
     { "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", shape_cholesky_solve,
       .lower = lower_cholesky_solve },

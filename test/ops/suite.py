@@ -99,6 +99,8 @@ def grown(inputs, tensors):
     """The tensors with one symbol's axes one longer, for each symbol."""
     import torch
     symbols = collections.OrderedDict()
+    if any(isinstance(dim, str) and not dim.isidentifier() for port in inputs for dim in port.shape):
+        return                          # a size that follows others would have to grow with them
     for i, port in enumerate(inputs):
         for axis, dim in enumerate(port.shape):
             if isinstance(dim, str):

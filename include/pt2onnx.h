@@ -80,7 +80,7 @@ P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL 
 P2O_API void            p2o_free(p2o_conversion *c);
 
 /* The saved program.  Again for each further capture of the same model at other sizes: axes that differ
- * are dynamic. */
+ * are dynamic.  Or one ONNX model, whose sizes and port names are changed: it keeps its opset and all else. */
 P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
 
 typedef struct p2o_reader {

@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "dyn/align.h"
 #include "dyn/declare.h"
+#include "dyn/onnx_sizes.h"
 #include "dyn/relax.h"
 #include "format/json.h"
 #include "front/pt2.h"
@@ -46,6 +47,7 @@ struct p2o_conversion {
     Program    *program;                        /* the first capture; the others are lined up with it */
     Program    *programs[MAX_CAPTURES];
     int         nprogram;
+    OnnxModel  *onnx;                           /* of a program that is an ONNX model's ports */
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
@@ -195,6 +197,8 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
     Program *p = NULL;
     if (kind == FILE_PT2 || kind == FILE_PT2_OLD)
         p = p2o_pt2_read(c->diags, c->dims, zip);
+    else if (kind == FILE_ONNX && c->nprogram == 0)
+        p = (c->onnx = p2o_onnx_load(c->diags, c->dims, s)) ? p2o_onnx_program(c->onnx) : NULL;
     else if (p2o_diags_errors(c->diags) == errors)
         p2o_sniff_refuse(c->diags, kind);
     if (p)
@@ -204,6 +208,10 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
 
 static bool can_read(p2o_conversion *c)
 {
+    if (c->onnx && !c->graph) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model is changed alone: it has no further captures");
+        return false;
+    }
     if (!c->graph && c->nprogram < MAX_CAPTURES)
         return true;
     p2o_diag(c->diags, DIAG_MISUSE, 0, c->graph ? "converted already" : "more than %d captures", MAX_CAPTURES);
@@ -407,14 +415,20 @@ static void declare_json(p2o_conversion *c, const char *text)
     }
 }
 
+/* "batch=4": of an ONNX model a number takes a size's place once all sizes are settled. */
+static bool is_pin(const char *spec) { return !strstr(spec, ".."); }
+
 static void declare_all(p2o_conversion *c)
 {
     Program *p = c->program;
     for (size_t i = 0; i < c->ranges.n; i++)
-        p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
+        if (!c->onnx || !is_pin(c->ranges.at[i]))
+            p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
     for (size_t i = 0; i < c->inputs.n; i++) {
         Str dims, name = p2o_str_trim(p2o_str_cut(str_of(c->inputs.at[i]), ':', &dims));
         name = declared_input(c, name);
+        if (c->onnx && !p2o_onnx_has_shape(c->onnx, name))
+            return;
         p2o_declare_input(p, c->bindings, str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
     }
     for (size_t i = 0; i < c->axes.n; i++)
@@ -495,6 +509,27 @@ static void name_output_axes(p2o_conversion *c, Graph *g)
                 name_output_axis(g, g->outputs.at[k], &c->output_axes.at[i]);
 }
 
+/* An ONNX model stays what it is, but for its sizes and the names of its ports. */
+static p2o_status change_onnx(p2o_conversion *c, size_t errors)
+{
+    Texts pins = { 0 };
+    if (c->options.opset != OPSET_DEFAULT && c->options.opset != c->onnx->graph->opset) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d", c->onnx->graph->opset);
+        return P2O_ERR_MISUSE;
+    }
+    for (size_t i = 0; i < c->ranges.n; i++)
+        if (is_pin(c->ranges.at[i]))
+            VEC_PUSH(c->arena, &pins, c->ranges.at[i]);
+    if (p2o_onnx_rename(c->onnx, c->input_names, c->ninput_name, c->output_names, c->noutput_name) &&
+        p2o_onnx_settle(c->onnx, c->program, c->bindings, pins.at, pins.n)) {
+        keep_declared_names(c, c->onnx->graph);
+        name_output_axes(c, c->onnx->graph);
+        c->onnx->dims_json = p2o_dims_json(c->program, c->bindings, c->onnx->graph);
+        c->graph = c->onnx->graph;
+    }
+    return result_of(c, errors);
+}
+
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
     size_t   errors = p2o_diags_errors(c->diags);
@@ -510,6 +545,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
     check_names(c);
     declare_all(c);
+    if (p2o_diags_errors(c->diags) == errors && c->onnx)
+        return change_onnx(c, errors);
     if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !p2o_settle(p, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;

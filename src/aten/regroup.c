@@ -98,7 +98,7 @@ static int place_for(Infer *in, const Hints *atom, const Hints *left, const int 
 static bool fail_unsettled(Infer *in, Dim sym)
 {
     p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc,
-                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    p2o_unsettled_advice(in->prog),
                     "%s: which of the sizes follows %s cannot be told from one capture", in->call->target,
                     p2o_dim_text(in->dims, sym));
     in->failed = true;

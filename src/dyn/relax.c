@@ -341,7 +341,7 @@ static bool report_alike(Settling *s, Dim sym, int64_t literal)
         return false;
     const Call *c = call_with(s, sym);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
-                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
+                    p2o_unsettled_advice(s->prog),
                     "%s: whether %lld is a number or follows %s cannot be told from one capture",
                     c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
     s->failed = true;

@@ -94,6 +94,8 @@ struct Graph {
     VEC(Value *) inits;                 /* initializers, in order of first use */
     VEC(Value *) outputs;
     VEC(const char *) meta;             /* metadata: key, value, key, value ... */
+    struct OnnxBody *file;              /* of a graph that was read from a file (onnx_model.h) */
+    const struct OnnxSizes *sizes;      /* how rules compare sizes (onnx_ops.h); NULL: as they are */
     VEC(DimName) dim_names;             /* the user's, for sizes that are expressions */
 };
 
@@ -108,6 +110,9 @@ Value *p2o_graph_init(Graph *g, const char *name, const Tensor *t);     /* ints 
  * to is not.  Poison among the inputs makes the outputs poison without a second report. */
 Node  *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
                       int nout, Loc loc);
+/* The same without types, for graphs that are read; and a value that nothing defines yet. */
+Node  *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs, int nout);
+Value *p2o_graph_value(Graph *g);
 /* An Identity is put between when v belongs to another graph or is an output already. */
 void   p2o_graph_output(Graph *g, Value *v);
 void   p2o_graph_meta(Graph *g, const char *key, const char *value);

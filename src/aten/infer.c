@@ -222,6 +222,29 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     return false;
 }
 
+static bool was_always_one(Infer *in, Dim d)
+{
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    return true;
+}
+
+/* A literal 1 broadcasts.  So does what is still open and was 1 in every capture: it must be 1 beside a size
+ * that was another; beside one that was 1 too it may follow that, and stays open. */
+static bool is_broadcast_one(Infer *in, Dim d, Dim beside)
+{
+    d = p2o_resolve(in->bind, d);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    if (!was_always_one(in, d))
+        return false;
+    if (!was_always_one(in, p2o_resolve(in->bind, beside)))
+        harden(in, d);
+    return true;
+}
+
 bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what)
 {
     int lead = to.rank - from.rank;
@@ -230,7 +253,7 @@ bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *wha
         return false;
     }
     for (int i = 0; i < from.rank; i++)
-        if (!dim_is(from.at[i], 1) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+        if (!is_broadcast_one(in, from.at[i], to.at[lead + i]) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
             return false;
     return true;
 }
@@ -311,21 +334,6 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
-/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
- * every capture. */
-static bool is_open_one(Infer *in, Dim d)
-{
-    int64_t v;
-    d = p2o_resolve(in->bind, d);
-    if (!has_open(in, d))
-        return dim_is(d, 1);
-    for (int k = 0; k < p2o_ncapture(in->bind); k++)
-        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
-            return false;
-    harden(in, d);
-    return true;
-}
-
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 {
     if (a.rank < b.rank) {
@@ -337,9 +345,9 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
     int  lead = a.rank - b.rank;
     for (int i = 0; i < b.rank; i++) {
         Dim x = a.at[lead + i], y = b.at[i];
-        if (is_open_one(in, x))
+        if (is_broadcast_one(in, x, y))
             at[lead + i] = y;
-        else if (!is_open_one(in, y))
+        else if (!is_broadcast_one(in, y, x))
             must_equal(in, c, x, y, "sizes to broadcast");
     }
     return (Shape){ a.rank, at };
@@ -666,6 +674,7 @@ bool p2o_infer(Program *p, Bindings *b)
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
+        p2o_forget_unsettled(b);
         for (size_t i = 0; i < p->ranges.n; i++)
             p2o_dim_set_floor(p->dims, p2o_resolve(b, p->ranges.at[i].dim), p->ranges.at[i].lo);
         resolve_inputs(&in);

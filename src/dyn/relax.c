@@ -3,6 +3,8 @@
 #include "aten/infer.h"
 #include "aten/ops.h"
 
+#define SECOND_CAPTURE "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx"
+
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
     Dims     *dims;
     Bindings *bind;
@@ -66,6 +68,49 @@ static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
 
 static void relax_body(Bindings *b, Body *body, int64_t least);
 
+static bool is_reshape(const Call *c)
+{
+    return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
+}
+
+static bool recorded_size(const Var *v, int capture, int axis, int64_t *size)
+{
+    const Type *t = capture == 0 ? &v->recorded : v->also ? &v->also[capture - 1] : NULL;
+    return t && t->kind == TY_TENSOR && axis < t->shape.rank && p2o_dim_is_int(t->shape.at[axis], size);
+}
+
+/* A -1 beside open sizes is open too: what comes after may say what it is, and so what they are. */
+static void open_hole(Bindings *b, const Call *c, Arg *list)
+{
+    int64_t v, hints[MAX_CAPTURES];
+    int     hole = -1;
+    bool    open = false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const Arg *x = &list->items[i];
+        if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &v) && v == -1)
+            hole = (int)i;
+        open |= x->kind == ARG_INT && p2o_has_soft(b, x->i);
+    }
+    for (int k = 0; k < p2o_ncapture(b) && hole >= 0 && open; k++)
+        open = recorded_size(c->outs[0], k, hole, &hints[k]) && hints[k] > 0;
+    if (hole < 0 || !open)
+        return;
+    list->items[hole].i = p2o_soft(b, hints, c->target, c->loc);
+    p2o_set_hole(b, list->items[hole].i);
+}
+
+static void open_holes(Bindings *b, const Body *body)
+{
+    for (size_t i = 0; i < body->calls.n; i++) {
+        const Call *c = body->calls.at[i];
+        if (is_reshape(c) && c->nargs > 1 && c->args[1].kind == ARG_LIST && c->outs[0])
+            open_hole(b, c, &c->args[1]);
+        for (int k = 0; k < c->nargs; k++)
+            if (c->args[k].kind == ARG_BODY)
+                open_holes(b, c->args[k].body);
+    }
+}
+
 /* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
 static void relax_call(Bindings *b, Call *c, int64_t least)
 {
@@ -108,10 +153,10 @@ static bool all_vary(const Program *p, Bindings *b)
 
 static void relax_program(Program *p, Bindings *b)
 {
-    if (p2o_ncapture(b) > 1 && all_vary(p, b))
-        return;
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
-    relax_body(b, p->main, least);
+    if (p2o_ncapture(b) == 1 || !all_vary(p, b))
+        relax_body(b, p->main, least);
+    open_holes(b, p->main);
 }
 
 typedef struct Settling {
@@ -341,8 +386,7 @@ static bool report_alike(Settling *s, Dim sym, int64_t literal)
         return false;
     const Call *c = call_with(s, sym);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
-                    "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx",
-                    "%s: whether %lld is a number or follows %s cannot be told from one capture",
+                    SECOND_CAPTURE, "%s: whether %lld is a number or follows %s cannot be told from one capture",
                     c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
     s->failed = true;
     return true;
@@ -370,6 +414,18 @@ static void report_open(void *user, Dim sym)
     s->failed = true;
 }
 
+static bool report_unsettled(const Program *p, const Bindings *b)
+{
+    for (size_t i = 0; i < p2o_nunsettled(b); i++) {
+        const Unsettled *u = p2o_unsettled_at(b, i);
+        p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc,
+                        p2o_ncapture(b) > 1 ? "another capture at other sizes would settle it" : SECOND_CAPTURE,
+                        "%s: which of the sizes follows %s cannot be told from %s", u->target,
+                        p2o_dim_text(p->dims, u->what), p2o_ncapture(b) > 1 ? "these captures" : "one capture");
+    }
+    return p2o_nunsettled(b) > 0;
+}
+
 /* Found sizes make others known: after each round the types are inferred anew. */
 bool p2o_settle(Program *p, Bindings *b)
 {
@@ -382,6 +438,8 @@ bool p2o_settle(Program *p, Bindings *b)
         do {
             if (!p2o_infer(p, b))
                 return false;
+            if (rounds[i] == settle_literal && report_unsettled(p, b))
+                return false;                   /* a literal there is no number yet */
             Settling s = new_settling(p, b);
             before = p2o_bindings_count(b);
             p2o_each_soft(b, rounds[i], &s);
@@ -391,5 +449,5 @@ bool p2o_settle(Program *p, Bindings *b)
     }
     Settling s = new_settling(p, b);
     p2o_each_soft(b, report_open, &s);
-    return !s.failed && p2o_infer(p, b);
+    return !s.failed && !report_unsettled(p, b) && p2o_infer(p, b);
 }

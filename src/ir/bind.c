@@ -9,6 +9,7 @@ typedef struct Binding {
     SymRole role;
     int64_t hint[MAX_CAPTURES]; /* from 1 on; capture 0 is in the Dims table */
     bool    has_hint[MAX_CAPTURES];
+    bool    hole;
     const char *of;             /* of soft ones: the call they stand in */
     Loc     loc;
 } Binding;
@@ -19,6 +20,7 @@ struct Bindings {
     Map       by_name;          /* symbol name -> Binding * */
     VEC(Dim)  soft;
     VEC(BindEvent) events;
+    VEC(Unsettled) unsettled;
     size_t    count;
 };
 
@@ -128,6 +130,14 @@ Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
     return sym;
 }
 
+void p2o_set_hole(Bindings *b, Dim sym) { binding_of(b, sym)->hole = true; }
+
+bool p2o_is_hole(const Bindings *b, Dim sym)
+{
+    const Binding *x = find_binding(b, sym);
+    return x && x->hole;
+}
+
 void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
 {
     for (size_t i = 0; i < b->soft.n; i++)
@@ -142,6 +152,15 @@ void p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc)
 
 size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }
 const BindEvent *p2o_bind_event(const Bindings *b, size_t i) { return &b->events.at[i]; }
+
+void p2o_note_unsettled(Bindings *b, Dim what, const char *target, Loc loc)
+{
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->unsettled, (Unsettled){ what, target, loc });
+}
+
+void             p2o_forget_unsettled(Bindings *b) { b->unsettled.n = 0; }
+size_t           p2o_nunsettled(const Bindings *b) { return b->unsettled.n; }
+const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i) { return &b->unsettled.at[i]; }
 
 const char *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc)
 {

@@ -136,7 +136,8 @@ static void report_fixed(Infer *in, Dim sym, const char *needs)
     if (at.input)
         who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
     if (at.input && p2o_dim_hint(in->dims, sym, &hint))
-        advice = p2o_printf(in->arena, "leave that axis at %lld", (long long)hint);
+        advice = p2o_printf(in->arena, "leave that axis at %lld%s", (long long)hint, p2o_ncapture(in->bind) > 1 ? "" :
+                            "; if it should be dynamic, a second capture at another size shows what follows it");
     p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice, "%s can't be dynamic: %s needs %s",
                     who, in->call->target, needs);
     in->failed = true;
@@ -482,7 +483,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
+        else if (x->kind != ARG_NONE && !p2o_op_counts(c->op, a->name))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);

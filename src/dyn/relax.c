@@ -3,6 +3,7 @@
 #include "aten/infer.h"
 #include "aten/ops.h"
 
+#define ANOTHER_CAPTURE "another capture at other sizes would settle it"
 #define SECOND_CAPTURE "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx"
 
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
@@ -117,10 +118,9 @@ static void relax_call(Bindings *b, Call *c, int64_t least)
     for (int i = 0; i < c->nargs; i++) {
         const SchemaArg *a = &c->schema->args[i];
         Arg             *x = &c->args[i];
-        bool             counts = c->op->counts && same(a->name, c->op->counts);
         if (x->kind == ARG_BODY)
             relax_body(b, x->body, least);
-        if (a->base != SB_SYMINT && !counts)
+        if (a->base != SB_SYMINT && !p2o_op_counts(c->op, a->name))
             continue;
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
@@ -134,6 +134,27 @@ static void relax_body(Bindings *b, Body *body, int64_t least)
 {
     for (size_t i = 0; i < body->calls.n; i++)
         relax_call(b, body->calls.at[i], least);
+}
+
+static bool is_pad(const Call *c)
+{
+    Str target = str_of(c->target);
+    return (same(c->target, "aten::pad") || same(c->target, "aten::constant_pad_nd") ||
+            p2o_str_starts(target, "aten::reflection_pad") || p2o_str_starts(target, "aten::replication_pad")) &&
+           c->nargs > 1 && c->args[1].kind == ARG_LIST;
+}
+
+/* What is lacking to a multiple may be the same in all captures and yet follow a size. */
+static void relax_pads(Bindings *b, Body *body)
+{
+    for (size_t i = 0; i < body->calls.n; i++) {
+        Call *c = body->calls.at[i];
+        if (is_pad(c))
+            relax_call(b, c, 1);
+        for (int k = 0; k < c->nargs; k++)
+            if (c->args[k].kind == ARG_BODY)
+                relax_pads(b, c->args[k].body);
+    }
 }
 
 /* With several captures a literal that is the same in all of them is one, if every size varies. */
@@ -156,6 +177,7 @@ static void relax_program(Program *p, Bindings *b)
     int64_t least = some_captured_as_one(p, b) ? 1 : 2;
     if (p2o_ncapture(b) == 1 || !all_vary(p, b))
         relax_body(b, p->main, least);
+    relax_pads(b, p->main);
     open_holes(b, p->main);
 }
 
@@ -378,16 +400,56 @@ static void settle_found(void *user, Dim sym)
     p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
 }
 
+/* Pads that people write as numbers are mostly equal on both sides; what fills up to a multiple stands on
+ * one, or is halved. */
+static bool is_multiple(int64_t c, bool halved) { return (c & (c - 1)) == 0 || (!halved && (c % 2 == 0 || c == 7)); }
+
+static bool fills_up(const Settling *s, Dim size, int64_t lacking, int64_t to)
+{
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        if (!p2o_hint_at(s->bind, size, k, &v) || (v + lacking) % to != 0)
+            return false;
+    return lacking < to;
+}
+
+/* The size that a pad may fill up to a multiple; NULL: none. */
+static Dim filled_size(const Settling *s, Dim sym, int64_t literal)
+{
+    enum { LARGEST = 128 };
+    const Call *c = call_with(s, sym);
+    if (!c || !is_pad(c) || c->args[0].kind != ARG_VAR)
+        return NULL;
+    const Arg *pads = &c->args[1];
+    Shape      shape = c->args[0].var->type.shape;
+    for (uint32_t i = 0; i + (i ^ 1) < 2 * pads->n - 1 && (int)i / 2 < shape.rank; i++) {
+        int64_t other, lacking;
+        if (pads->items[i].i != sym || !p2o_hint_at(s->bind, pads->items[i ^ 1].i, 0, &other))
+            continue;
+        Dim size = p2o_resolve(s->bind, shape.at[shape.rank - 1 - (int)i / 2]);
+        lacking = literal + other;
+        if (p2o_dim_is_int(size, NULL) || (other && literal - other > 1) || (other && other - literal > 1))
+            return NULL;
+        for (int64_t to = 2; to <= LARGEST; to++)
+            if (is_multiple(to, other != 0) && fills_up(s, size, lacking, to))
+                return size;
+    }
+    return NULL;
+}
+
 /* A number, or the size that it was at capture?  Either would be a guess. */
 static bool report_alike(Settling *s, Dim sym, int64_t literal)
 {
-    Dim like = looks_like(s, sym, literal);
+    Dim  like = looks_like(s, sym, literal);
+    bool several = p2o_ncapture(s->bind) > 1;
+    if (!like)
+        like = filled_size(s, sym, literal);
     if (!like)
         return false;
     const Call *c = call_with(s, sym);
-    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
-                    SECOND_CAPTURE, "%s: whether %lld is a number or follows %s cannot be told from one capture",
-                    c ? c->target : "a call", (long long)literal, p2o_dim_text(s->prog->dims, like));
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, several ? ANOTHER_CAPTURE : SECOND_CAPTURE,
+                    "%s: whether %lld is a number or follows %s cannot be told from %s", c ? c->target : "a call",
+                    (long long)literal, p2o_dim_text(s->prog->dims, like), several ? "these captures" : "one capture");
     s->failed = true;
     return true;
 }
@@ -407,7 +469,7 @@ static void report_open(void *user, Dim sym)
     const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
     is_same_in_all(s, sym, &first, &last);
-    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, "another capture at other sizes would settle it",
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, ANOTHER_CAPTURE,
                     "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
                     c ? c->target : "a call", (long long)first, (long long)last,
                     f.n ? "more than one expression" : "no simple expression");
@@ -419,7 +481,7 @@ static bool report_unsettled(const Program *p, const Bindings *b)
     for (size_t i = 0; i < p2o_nunsettled(b); i++) {
         const Unsettled *u = p2o_unsettled_at(b, i);
         p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc,
-                        p2o_ncapture(b) > 1 ? "another capture at other sizes would settle it" : SECOND_CAPTURE,
+                        p2o_ncapture(b) > 1 ? ANOTHER_CAPTURE : SECOND_CAPTURE,
                         "%s: which of the sizes follows %s cannot be told from %s", u->target,
                         p2o_dim_text(p->dims, u->what), p2o_ncapture(b) > 1 ? "these captures" : "one capture");
     }

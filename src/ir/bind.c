@@ -286,6 +286,20 @@ bool p2o_has_soft(const Bindings *b, Dim d)
 
 static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
 
+static bool is_open_sym(const Bindings *b, Dim d) { return p2o_dim_is_sym(d) && p2o_role(b, d) == ROLE_SOFT; }
+
+/* An open size that faces an expression follows it, rather than one of the open sizes in it. */
+static bool choose_lone(const Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
+{
+    bool left = is_open_sym(b, x) && !p2o_dim_is_sym(y) && !occurs_in(x, y);
+    bool right = is_open_sym(b, y) && !p2o_dim_is_sym(x) && !occurs_in(y, x);
+    if (left == right)
+        return false;
+    *sym = left ? x : y;
+    *to = left ? y : x;
+    return true;
+}
+
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
  * simplest value, and then the one that came last.  *forbidden: one would have to be a number. */
 static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbidden)
@@ -328,7 +342,8 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
     Dim  diff = p2o_dim_sub(b->dims, x, y);
     if (!diff || p2o_dim_is_int(diff, NULL))
         return UNIFY_DIFFERENT;
-    bool found = choose_binding(b, without_common_factor(b->dims, diff), sym, to, &forbidden);
+    bool found = choose_lone(b, x, y, sym, to) ||
+                 choose_binding(b, without_common_factor(b->dims, diff), sym, to, &forbidden);
     if (forbidden)
         return UNIFY_FIXED;
     if (equal == NO || hints_differ(b, x, y))

@@ -237,7 +237,7 @@ static void expand_to(Infer *in, const Call *c, Shape to)
         }
         if (keep)
             at[i] = have;
-        else if (have && !dim_is(have, 1) && !must_equal(in, c, have, at[i], "size to expand"))
+        else if (have && !is_one_beside(in, have, at[i]) && !must_equal(in, c, have, at[i], "size to expand"))
             return;
     }
     set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
@@ -409,6 +409,8 @@ static void shape_select(Infer *in, const Call *c)
         rule_fail(in, "index %s for size %s", p2o_dim_text(in->dims, index), p2o_dim_text(in->dims, size));
         return;
     }
+    bool back = p2o_dim_lt(in->dims, index, int_dim(in, 0)) == YES;
+    needs_le(in, back ? p2o_dim_neg(in->dims, index) : p2o_dim_add(in->dims, index, int_dim(in, 1)), size, "the index is inside");
     set_out(in, c, 0, x.dtype, without_dim(in, x.shape, dim));
 }
 
@@ -441,6 +443,7 @@ static void shape_narrow(Infer *in, const Call *c)
     if (p2o_dim_lt(in->dims, x.shape.at[dim], length) == YES)
         rule_fail(in, "length %s for size %s", p2o_dim_text(in->dims, length),
                   p2o_dim_text(in->dims, x.shape.at[dim]));
+    needs_le(in, length, x.shape.at[dim], "the piece is inside");
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, length));
 }
 

@@ -11,8 +11,13 @@ typedef struct Hints {
     int64_t at[MAX_CAPTURES];
 } Hints;
 
+typedef struct Side {               /* of a reshape, or of a group in it */
+    Shape        shape;         /* a hole is NULL */
+    const Hints *hints;
+} Side;
+
 typedef struct Group {
-    Shape from, to;             /* a hole in `to` is NULL */
+    Side from, to;
 } Group;
 
 bool is_soft(const Infer *in, Dim d)
@@ -151,22 +156,23 @@ static void spread_from(Spread *s, int k)
 }
 
 /* Several unknowns: settled where there is one way only. */
-static bool spread(Infer *in, const Call *c, Dim quotient, Shape to, const int *unknown, int n)
+static bool spread(Infer *in, const Call *c, Dim quotient, const Side *to, const int *unknown, int n)
 {
     Spread s = { .in = in, .n = n };
     for (int i = 0; i < n; i++) {
         s.value[i] = int_dim(in, 1);
-        if (!to.at[unknown[i]] || !hints_of(in, to.at[unknown[i]], &s.left[i]))
-            return true;                        /* a hole among them: found by division later */
+        s.left[i] = to->hints[unknown[i]];
     }
     if (!add_factors(&s, quotient))
         return leave_unsettled(in, quotient);
     spread_from(&s, 0);
     if (s.ways != 1)
         return leave_unsettled(in, s.factor[0]);
-    for (int i = 0; i < n; i++)
-        if (!must_equal(in, c, to.at[unknown[i]], s.found[i], "size"))
+    for (int i = 0; i < n; i++) {
+        Dim d = to->shape.at[unknown[i]];
+        if (d && !must_equal(in, c, d, s.found[i], "size"))
             return false;
+    }
     return true;
 }
 
@@ -178,10 +184,11 @@ static Dim quotient_of(Infer *in, Dim x, Dim by)
 }
 
 /* One side has no unknowns: the other's follow from it. */
-static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
+static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
 {
-    Dim quotient = shape_nelem(in->dims, known);
-    int unknown[MAX_RANK], n = 0, holes = 0;
+    Dim   quotient = shape_nelem(in->dims, known);
+    Shape to = side->shape;
+    int   unknown[MAX_RANK], n = 0, holes = 0;
     for (int i = 0; i < to.rank; i++) {
         if (!to.at[i] || has_soft(in, slice_shape(to, i, i + 1))) {
             holes += !to.at[i];
@@ -203,17 +210,18 @@ static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
             settled &= !to.at[unknown[i]] || harden(in, to.at[unknown[i]]);
         return settled || leave_unsettled(in, quotient);
     }
-    return spread(in, c, quotient, to, unknown, n);
+    return spread(in, c, quotient, side, unknown, n);
 }
 
 static bool solve_either(Infer *in, const Call *c, const Group *g)
 {
-    if (!has_soft(in, g->from))
-        return solve_group(in, c, g->from, g->to);
-    if (!has_soft(in, g->to) && !(g->to.rank == 1 && !g->to.at[0]))
-        return solve_group(in, c, g->to, g->from);
-    if (g->from.rank == 1 && g->to.rank == 1 && g->to.at[0])
-        return must_equal(in, c, g->from.at[0], g->to.at[0], "size");
+    Shape from = g->from.shape, to = g->to.shape;
+    if (!has_soft(in, from))
+        return solve_group(in, c, from, &g->to);
+    if (!has_soft(in, to) && !(to.rank == 1 && !to.at[0]))
+        return solve_group(in, c, to, &g->from);
+    if (from.rank == 1 && to.rank == 1 && to.at[0])
+        return must_equal(in, c, from.at[0], to.at[0], "size");
     return true;                                /* nothing known on either side yet */
 }
 
@@ -317,15 +325,12 @@ static Dim unclear_size(const Infer *in, Shape known, const Hints *hints, const 
     return NULL;
 }
 
-static Group group_at(Shape from, Shape to, const Split *s, int g)
+static Side side_part(Shape s, const Hints *hints, const int *group, int g)
 {
-    int i = 0, j = 0;
-    while (s->from[i] != g)
+    int i = 0;
+    while (group[i] != g)
         i++;
-    while (s->to[j] != g)
-        j++;
-    return (Group){ slice_shape(from, i, i + axes_in(s->from, from.rank, g)),
-                    slice_shape(to, j, j + axes_in(s->to, to.rank, g)) };
+    return (Side){ slice_shape(s, i, i + axes_in(group, s.rank, g)), hints + i };
 }
 
 static bool is_left_over(Infer *in, const Call *c, Shape s, const int *group, int n)
@@ -347,19 +352,19 @@ static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const H
     if (unclear)
         return leave_unsettled(in, unclear);
     for (int g = 0; g < s.n; g++) {
-        Group x = group_at(from, to, &s, g);
+        Group x = { side_part(from, hf, s.from, g), side_part(to, ht, s.to, g) };
         if (!solve_either(in, c, &x))
             return false;
     }
     return is_left_over(in, c, from, s.from, s.n) && is_left_over(in, c, to, s.to, s.n);
 }
 
-/* The size that a -1 stood for: what else is open in the list may then be a number as well as a size, so
- * the order of the groups proves nothing. */
-static bool had_hole(const Infer *in, Shape to)
+/* Beside a -1, or the open size that took its place, what else is open may be a number as well as a size: the
+ * order of the groups proves nothing. */
+static bool has_hole(const Infer *in, Shape to)
 {
     for (int i = 0; i < to.rank; i++)
-        if (is_soft(in, to.at[i]) && p2o_is_hole(in->bind, to.at[i]))
+        if (!to.at[i] || (is_soft(in, to.at[i]) && p2o_is_hole(in->bind, to.at[i])))
             return true;
     return false;
 }
@@ -383,8 +388,8 @@ static bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to)
             return true;
     if (to.rank > MAX_RANK || !target_hints(in, from, to, ht))
         return true;
-    if (had_hole(in, to) && !has_soft(in, from))
-        return solve_group(in, c, from, to);
+    if (has_hole(in, to) && !has_soft(in, from))
+        return solve_group(in, c, from, &(Side){ to, ht });
     return solve_groups(in, c, from, to, hf, ht);
 }
 

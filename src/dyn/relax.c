@@ -2,6 +2,7 @@
 
 #include "aten/infer.h"
 #include "aten/ops.h"
+#include "dyn/range.h"
 
 #define ANOTHER_CAPTURE "another capture at other sizes would settle it"
 #define SECOND_CAPTURE "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx"
@@ -74,16 +75,11 @@ static bool is_reshape(const Call *c)
     return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
 }
 
-static bool recorded_size(const Var *v, int capture, int axis, int64_t *size)
-{
-    const Type *t = capture == 0 ? &v->recorded : v->also ? &v->also[capture - 1] : NULL;
-    return t && t->kind == TY_TENSOR && axis < t->shape.rank && p2o_dim_is_int(t->shape.at[axis], size);
-}
-
 /* A -1 beside open sizes is open too: what comes after may say what it is, and so what they are. */
-static void open_hole(Bindings *b, const Call *c, Arg *list)
+static void open_hole(Bindings *b, const Call *c, const Arg *list)
 {
     int64_t v, hints[MAX_CAPTURES];
+    Shape   made = c->outs[0]->type.shape;
     int     hole = -1;
     bool    open = false;
     for (uint32_t i = 0; i < list->n; i++) {
@@ -92,9 +88,9 @@ static void open_hole(Bindings *b, const Call *c, Arg *list)
             hole = (int)i;
         open |= x->kind == ARG_INT && p2o_has_soft(b, x->i);
     }
-    for (int k = 0; k < p2o_ncapture(b) && hole >= 0 && open; k++)
-        open = recorded_size(c->outs[0], k, hole, &hints[k]) && hints[k] > 0;
-    if (hole < 0 || !open)
+    for (int k = 0; k < p2o_ncapture(b) && open; k++)
+        open = hole >= 0 && hole < made.rank && p2o_hint_at(b, made.at[hole], k, &hints[k]) && hints[k] > 0;
+    if (!open)
         return;
     list->items[hole].i = p2o_soft(b, hints, c->target, c->loc);
     p2o_set_hole(b, list->items[hole].i);
@@ -178,7 +174,6 @@ static void relax_program(Program *p, Bindings *b)
     if (p2o_ncapture(b) == 1 || !all_vary(p, b))
         relax_body(b, p->main, least);
     relax_pads(b, p->main);
-    open_holes(b, p->main);
 }
 
 typedef struct Settling {
@@ -489,11 +484,14 @@ static bool report_unsettled(const Program *p, const Bindings *b)
 }
 
 /* Found sizes make others known: after each round the types are inferred anew. */
-bool p2o_settle(Program *p, Bindings *b)
+static bool settle_sizes(Program *p, Bindings *b)
 {
     if (!needs_relaxing(p, b))
         return p2o_infer(p, b);
     relax_program(p, b);
+    if (!p2o_infer(p, b))
+        return false;
+    open_holes(b, p->main);
     static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
     for (size_t i = 0; i < COUNT_OF(rounds); i++) {
         size_t before;
@@ -512,4 +510,24 @@ bool p2o_settle(Program *p, Bindings *b)
     Settling s = new_settling(p, b);
     p2o_each_soft(b, report_open, &s);
     return !s.failed && !report_unsettled(p, b) && p2o_infer(p, b);
+}
+
+/* A number that the user gives for a size that the capture fixed at another. */
+static bool pin_sizes(Program *p, Bindings *b)
+{
+    bool pinned = false;
+    for (size_t i = 0; i < p->declared.n; i++) {
+        const ProgramRange *r = &p->declared.at[i];
+        Dim                 sym = p2o_resolve(b, r->dim);
+        if (r->lo != r->hi || !p2o_dim_is_sym(sym))
+            continue;
+        p2o_bind(b, sym, p2o_dim_int(p->dims, r->lo));
+        pinned = p->proven = true;
+    }
+    return !pinned || p2o_infer(p, b);
+}
+
+bool p2o_settle(Program *p, Bindings *b)
+{
+    return p2o_range_collect(p, b) && settle_sizes(p, b) && p2o_range_check(p, b) && pin_sizes(p, b);
 }

@@ -21,6 +21,8 @@ struct Bindings {
     VEC(Dim)  soft;
     VEC(BindEvent) events;
     VEC(Unsettled) unsettled;
+    VEC(Need) needs;
+    Map       need_keys;
     size_t    count;
 };
 
@@ -30,7 +32,7 @@ Bindings *p2o_bindings_new(Dims *t, int ncapture)
     Bindings *b = NEW(p2o_dims_arena(t), Bindings);
     b->dims = t;
     b->ncapture = ncapture;
-    b->by_name.arena = p2o_dims_arena(t);
+    b->by_name.arena = b->need_keys.arena = p2o_dims_arena(t);
     return b;
 }
 
@@ -161,6 +163,24 @@ void p2o_note_unsettled(Bindings *b, Dim what, const char *target, Loc loc)
 void             p2o_forget_unsettled(Bindings *b) { b->unsettled.n = 0; }
 size_t           p2o_nunsettled(const Bindings *b) { return b->unsettled.n; }
 const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i) { return &b->unsettled.at[i]; }
+
+void p2o_need(Bindings *b, Need n)
+{
+    Arena     *a = p2o_dims_arena(b->dims);
+    uintptr_t *key = NEW_N(a, uintptr_t, 4);
+    key[0] = (uintptr_t)n.a;
+    key[1] = (uintptr_t)n.b;
+    key[2] = (uintptr_t)n.kind;
+    key[3] = n.loc;
+    void **slot = p2o_map_slot(&b->need_keys, (Str){ (const char *)key, 4 * sizeof *key });
+    if (*slot)
+        return;
+    *slot = b;
+    VEC_PUSH(a, &b->needs, n);
+}
+
+size_t      p2o_nneed(const Bindings *b) { return b->needs.n; }
+const Need *p2o_need_at(const Bindings *b, size_t i) { return &b->needs.at[i]; }
 
 const char *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc)
 {
@@ -353,7 +373,7 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
         return UNIFY_BOUND;
     }
     FirstFixed f = { .b = b };
-    if (p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL))
+    if ((p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL)) && !p2o_has_soft(b, diff))
         p2o_dim_symbols(diff, note_first, &f);
     *sym = f.sym;
     return f.sym ? UNIFY_FIXED : UNIFY_ASSUMED;

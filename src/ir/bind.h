@@ -68,6 +68,18 @@ void             p2o_forget_unsettled(Bindings *b);
 size_t           p2o_nunsettled(const Bindings *b);
 const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i);
 
+/* What must hold for the model to work at given sizes: an operator's demand, the capture's range or guard. */
+typedef enum NeedKind { NEED_LE, NEED_EQ } NeedKind;
+typedef struct Need {
+    NeedKind    kind;
+    Dim         a, b;           /* a <= b, or a = b */
+    const char *by;
+    Loc         loc;
+} Need;
+void        p2o_need(Bindings *b, Need n);              /* once */
+size_t      p2o_nneed(const Bindings *b);
+const Need *p2o_need_at(const Bindings *b, size_t i);
+
 typedef enum UnifyResult {
     UNIFY_SAME,         /* they were equal already */
     UNIFY_BOUND,        /* a symbol was bound: *sym to *to */

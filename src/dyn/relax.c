@@ -2,6 +2,7 @@
 
 #include "aten/infer.h"
 #include "aten/ops.h"
+#include "dyn/numbers.h"
 #include "dyn/range.h"
 
 #define ANOTHER_CAPTURE "another capture at other sizes would settle it"
@@ -509,7 +510,10 @@ static bool settle_sizes(Program *p, Bindings *b)
     }
     Settling s = new_settling(p, b);
     p2o_each_soft(b, report_open, &s);
-    return !s.failed && !report_unsettled(p, b) && p2o_infer(p, b);
+    if (s.failed || report_unsettled(p, b) || !p2o_infer(p, b))
+        return false;
+    p2o_warn_numbers(p, b);
+    return true;
 }
 
 /* A number that the user gives for a size that the capture fixed at another. */

@@ -37,6 +37,18 @@ static void pair_vars(const Align *a, int k, Var *first, const Var *other)
         a->to_first[k][other->id] = first;
 }
 
+static Type with_leading_ones(const Align *a, Type t, int rank)
+{
+    Dim *at = NEW_N(a->p[0]->arena, Dim, (size_t)rank + 1);
+    int  more = rank - t.shape.rank;
+    if (t.kind != TY_TENSOR || more <= 0)
+        return t;
+    for (int i = 0; i < rank; i++)
+        at[i] = i < more ? p2o_dim_int(a->p[0]->dims, 1) : t.shape.at[i - more];
+    t.shape = (Shape){ rank, at };
+    return t;
+}
+
 /* Further recorded types are kept beside the first's. */
 static void keep_recorded(const Align *a, int k, Var *first, const Var *other)
 {
@@ -136,8 +148,64 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
     return true;
 }
 
+static bool mentions(const Arg *x, const Var *v)
+{
+    bool found = x->kind == ARG_VAR && x->var == v;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !found; i++)
+        found = mentions(&x->items[i], v);
+    return found;
+}
+
+static bool is_only_expanded(const Program *p, const Var *v)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        const Call *c = p->main->calls.at[i];
+        for (int k = 0; k < c->nargs; k++)
+            if (mentions(&c->args[k], v) && !(k == 0 && same(c->target, "aten::expand")))
+                return false;
+    }
+    for (size_t i = 0; i < p->outputs.n; i++)
+        if (mentions(&p->outputs.at[i].value, v))
+            return false;
+    return true;
+}
+
+/* PyTorch drops leading sizes of 1 ahead of an expand, as in x[:m] = y at m = 1.  With or without them the expand
+ * gives the same. */
+static bool drops_ones(const Align *a, const Call *c, const Call *d, int k)
+{
+    return same(c->target, "aten::view") && c->nouts == 1 && c->outs[0] && d->outs[0] &&
+           is_only_expanded(a->p[0], c->outs[0]) && is_only_expanded(a->p[k], d->outs[0]);
+}
+
+static void lengthen(const Align *a, Arg *x, uint32_t n)
+{
+    Arg *items = NEW_N(a->p[0]->arena, Arg, (size_t)n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = i < n - x->n ? arg_int(p2o_dim_int(a->p[0]->dims, 1)) : x->items[i - (n - x->n)];
+    *x = arg_list(items, n);
+}
+
+static bool align_dropped_ones(const Align *a, Call *c, const Call *d, int k, Arg *x, Arg y)
+{
+    uint32_t n = x->n > y.n ? x->n : y.n;
+    Var     *v = c->outs[0];
+    lengthen(a, x, n);
+    lengthen(a, &y, n);
+    v->recorded = with_leading_ones(a, v->recorded, (int)n);
+    d->outs[0]->recorded = with_leading_ones(a, d->outs[0]->recorded, (int)n);
+    for (int i = 1; i < k && v->also; i++)
+        ((Type *)(uintptr_t)v->also)[i - 1] = with_leading_ones(a, v->also[i - 1], (int)n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!align_arg(a, c, d, k, &x->items[i], &y.items[i]))
+            return false;
+    return true;
+}
+
 static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
 {
+    if (x->n != y->n && drops_ones(a, c, d, k))
+        return align_dropped_ones(a, c, d, k, x, *y);
     if (x->n != y->n)
         return differs_in(a, c, d, k, "has a list of another length (one that grows with a size can't be dynamic) than");
     for (uint32_t i = 0; i < x->n; i++)

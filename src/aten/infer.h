@@ -56,6 +56,7 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 /* Sizes that are still open: literals of a fixed capture that may follow a dynamic size. */
 bool is_soft(const Infer *in, Dim d);
 bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
+Shape resolved_shape(Infer *in, Shape s);                      /* with the bindings made so far */
 bool is_one_beside(Infer *in, Dim d, Dim beside);              /* 1, or open and to be stretched to the other */
 bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
 /* start:end of a dim as Python slices it, either NULL: absent; false after a diagnostic. */

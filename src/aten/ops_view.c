@@ -331,10 +331,29 @@ static bool squeezed_dims(const Call *c, Shape s, bool *goes)
     return true;
 }
 
-/* A size that may or may not be 1 would make the rank depend on the data: the capture knew better. */
+/* A size that may or may not be 1 would make the rank depend on the data: what was 1 at capture must be. */
+static bool dropped_are_one(Infer *in, const Call *c, Shape s)
+{
+    bool    goes[MAX_RANK];
+    int64_t v;
+    Dim    *ones = p2o_shape_copy(in->arena, s, 0);
+    for (int i = 0; i < s.rank; i++)
+        if (p2o_hint_at(in->bind, s.at[i], 0, &v) && v == 1)
+            ones[i] = int_dim(in, 1);
+    if (!squeezed_dims(c, (Shape){ s.rank, ones }, goes))
+        return true;
+    for (int i = 0; i < s.rank; i++)
+        if (goes[i] && !must_equal(in, c, s.at[i], int_dim(in, 1), "the dropped size"))
+            return false;
+    return true;
+}
+
 static void shape_squeeze(Infer *in, const Call *c)
 {
+    if (!dropped_are_one(in, c, type_arg(c, "self").shape))
+        return;
     Type x = type_arg(c, "self");
+    x.shape = resolved_shape(in, x.shape);
     bool goes[MAX_RANK];
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     int  n = 0;

@@ -369,7 +369,7 @@ static bool has_hole(const Infer *in, Shape to)
     return false;
 }
 
-static Shape resolved_shape(Infer *in, Shape s)
+Shape resolved_shape(Infer *in, Shape s)
 {
     Dim *at = p2o_shape_copy(in->arena, s, 0);
     for (int i = 0; i < s.rank; i++)

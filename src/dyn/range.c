@@ -143,6 +143,39 @@ static Answer holds_at(Dims *t, NeedKind kind, Dim a, Dim b, Dim sym, int64_t v)
     return kind == NEED_LE ? (x <= y ? YES : NO) : (x == y ? YES : NO);
 }
 
+typedef struct InInputs {
+    const Program *prog;
+    bool           all;
+} InInputs;
+
+static void note_sought(void *user, Dim sym)
+{
+    OneSym *o = user;
+    o->n += sym == o->sym;
+}
+
+static void find_in_inputs(void *user, Dim sym)
+{
+    InInputs *x = user;
+    OneSym    sought = { .sym = sym };
+    for (size_t i = 0; i < x->prog->main->inputs.n; i++) {
+        const Type *t = &x->prog->main->inputs.at[i]->recorded;
+        for (int k = 0; k < t->shape.rank; k++)
+            p2o_dim_symbols(t->shape.at[k], note_sought, &sought);
+        if (t->value)
+            p2o_dim_symbols(t->value, note_sought, &sought);
+    }
+    x->all &= sought.n > 0;
+}
+
+/* Ranges of what the data decide were taken at the captured sizes. */
+static bool is_of_inputs(const Program *p, Dim d)
+{
+    InInputs x = { p, true };
+    p2o_dim_symbols(d, find_in_inputs, &x);
+    return x.all;
+}
+
 /* A least size that follows from guards that need nothing, needs nothing itself. */
 static bool is_artefact(const Program *p, const ProgramRange *r)
 {
@@ -225,7 +258,7 @@ bool p2o_range_collect(Program *p, Bindings *b)
 {
     for (size_t i = 0; i < p->ranges.n; i++) {
         const ProgramRange *r = &p->ranges.at[i];
-        if (!r->dim)
+        if (!r->dim || !is_of_inputs(p, r->dim))
             continue;
         if (!is_artefact(p, r))
             p2o_need(b, (Need){ NEED_LE, p2o_dim_int(p->dims, r->lo), r->dim, "the capture's range", 0 });

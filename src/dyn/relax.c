@@ -268,6 +268,10 @@ static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
     return bases;
 }
 
+/* Pads that people write as numbers are mostly equal on both sides; what fills up to a multiple stands on
+ * one, or is halved. */
+static bool is_multiple(int64_t c, bool halved) { return (c & (c - 1)) == 0 || (!halved && (c % 2 == 0 || c == 7)); }
+
 /* A base with a small number: x + c, c*x, x//c, ceil(x/c). */
 static void search_with_number(const Settling *s, const Scope *bases, Dim sym, Found *f)
 {
@@ -303,6 +307,22 @@ static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *
                 consider(s, p2o_dim_sub(t, x, y), sym, f);
                 consider(s, p2o_dim_floordiv(t, x, y), sym, f);
             }
+        }
+    }
+}
+
+/* Filled up to a multiple, or cut to one. */
+static void search_multiples(const Settling *s, const Scope *bases, Dim sym, Found *f)
+{
+    enum { LARGEST = 128 };
+    Dims *t = s->prog->dims;
+    for (size_t i = 0; i < bases->syms.n; i++) {
+        for (int64_t c = 2; c <= LARGEST; c++) {
+            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            if (!is_multiple(c, false))
+                continue;
+            consider(s, p2o_dim_mul(t, number, p2o_dim_ceildiv(t, x, number)), sym, f);
+            consider(s, p2o_dim_mul(t, number, p2o_dim_floordiv(t, x, number)), sym, f);
         }
     }
 }
@@ -351,6 +371,7 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
         return f;
     search_with_number(s, &bases, sym, &f);
     search_pairs(s, &bases, sym, &f);
+    search_multiples(s, &bases, sym, &f);
     if (!f.n)
         search_remainders(s, &bases, sym, &f);
     return f;
@@ -395,10 +416,6 @@ static void settle_found(void *user, Dim sym)
     p2o_bind(s->bind, sym, f.first);
     p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
 }
-
-/* Pads that people write as numbers are mostly equal on both sides; what fills up to a multiple stands on
- * one, or is halved. */
-static bool is_multiple(int64_t c, bool halved) { return (c & (c - 1)) == 0 || (!halved && (c % 2 == 0 || c == 7)); }
 
 static bool fills_up(const Settling *s, Dim size, int64_t lacking, int64_t to)
 {
@@ -472,16 +489,17 @@ static void report_open(void *user, Dim sym)
     s->failed = true;
 }
 
+/* The first only: others mostly follow from it. */
 static bool report_unsettled(const Program *p, const Bindings *b)
 {
-    for (size_t i = 0; i < p2o_nunsettled(b); i++) {
-        const Unsettled *u = p2o_unsettled_at(b, i);
-        p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc,
-                        p2o_ncapture(b) > 1 ? ANOTHER_CAPTURE : SECOND_CAPTURE,
-                        "%s: which of the sizes follows %s cannot be told from %s", u->target,
-                        p2o_dim_text(p->dims, u->what), p2o_ncapture(b) > 1 ? "these captures" : "one capture");
-    }
-    return p2o_nunsettled(b) > 0;
+    bool several = p2o_ncapture(b) > 1;
+    if (!p2o_nunsettled(b))
+        return false;
+    const Unsettled *u = p2o_unsettled_at(b, 0);
+    p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc, several ? ANOTHER_CAPTURE : SECOND_CAPTURE,
+                    "%s: which of the sizes follows %s cannot be told from %s", u->target, p2o_dim_text(p->dims, u->what),
+                    several ? "these captures" : "one capture");
+    return true;
 }
 
 /* Found sizes make others known: after each round the types are inferred anew. */

@@ -277,8 +277,22 @@ bool p2o_range_collect(Program *p, Bindings *b)
     return !report_violated(p, b);
 }
 
+/* An input's axis that follows others. */
+static void need_sizes(const Program *p, Bindings *b)
+{
+    for (size_t i = 0; i < p->inputs.n; i++) {
+        const Var *v = p->inputs.at[i].var;
+        for (int k = 0; v && k < v->type.shape.rank; k++) {
+            Dim size = p2o_resolve(b, v->type.shape.at[k]), zero = p2o_dim_int(p->dims, 0);
+            if (p2o_dim_le(p->dims, zero, size) != YES)
+                p2o_need(b, (Need){ NEED_LE, zero, size, p2o_printf(p->arena, "axis %d of '%s'", k, p->inputs.at[i].name), 0 });
+        }
+    }
+}
+
 bool p2o_range_check(Program *p, Bindings *b)
 {
+    need_sizes(p, b);
     bool ok = !report_violated(p, b);
     for (size_t i = 0; ok && i < p->declared.n; i++)
         ok = check_declared(p, b, &p->declared.at[i], true) && check_declared(p, b, &p->declared.at[i], false);

@@ -304,7 +304,16 @@ bool p2o_has_soft(const Bindings *b, Dim d)
     return s.found;
 }
 
-static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
+/* total = past + seq is plainer than past = total - seq. */
+static int plainness(Dim d)
+{
+    if (p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d))
+        return 2;
+    for (int i = 0; i < p2o_dim_nterm(d); i++)
+        if (p2o_dim_term(d, i)->coef < 0)
+            return 0;
+    return 1;
+}
 
 static bool is_open_sym(const Bindings *b, Dim d) { return p2o_dim_is_sym(d) && p2o_role(b, d) == ROLE_SOFT; }
 
@@ -321,7 +330,7 @@ static bool choose_lone(const Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
 }
 
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
- * simplest value, and then the one that came last.  *forbidden: one would have to be a number. */
+ * plainest value, and then the one that came last.  *forbidden: one would have to be a number. */
 static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbidden)
 {
     bool found = false;
@@ -339,7 +348,7 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
         if (role >= ROLE_FILE && p2o_has_soft(b, value))
             continue;                           /* what is known does not follow what is open */
         if (found && (role > p2o_role(b, *sym) ||
-                      (role == p2o_role(b, *sym) && is_simple(*to) && !is_simple(value))))
+                      (role == p2o_role(b, *sym) && plainness(*to) > plainness(value))))
             continue;
         *sym = s;
         *to = value;

@@ -114,6 +114,19 @@ static bool add_factor(Spread *s, Dim d)
     return true;
 }
 
+/* 4*x - 12 without its 4. */
+static Dim without_number(Dims *t, Dim d)
+{
+    int64_t g = 0;
+    for (int i = 0; i < p2o_dim_nterm(d); i++)
+        for (int64_t c = p2o_dim_term(d, i)->coef, r; c; c = r) {
+            r = g % c;
+            g = c;
+        }
+    Dim q = p2o_dim_exact_div(t, d, p2o_dim_int(t, g < 0 ? -g : g));
+    return q ? q : d;
+}
+
 /* Atoms that divide every term, and the sum that remains; numbers are left out. */
 static bool add_factors(Spread *s, Dim d)
 {
@@ -122,7 +135,7 @@ static bool add_factors(Spread *s, Dim d)
     for (int i = 0; first && i < first->natom; i++)
         for (Dim q; ok && (q = p2o_dim_exact_div(s->in->dims, d, first->atom[i])); d = q)
             ok = add_factor(s, first->atom[i]);
-    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, d));
+    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, without_number(s->in->dims, d)));
 }
 
 static void count_way(Spread *s)
@@ -303,24 +316,43 @@ static bool is_dynamic(const Infer *in, Dim d) { return d && !p2o_dim_is_int(d, 
 
 static bool was_one(const Infer *in, const Hints *h) { return is_same_number(in, h) && h->at[0] == 1; }
 
-/* Known sizes of which the captures do not say to which of several unknowns they belong: one that was 1
- * and has no 1 opposite, and two that were alike throughout. */
-static Dim unclear_size(const Infer *in, Shape known, const Hints *hints, const int *group, Shape to, const int *to_group)
+typedef struct Known {
+    Shape        shape;
+    const Hints *hints;
+    const int   *group;
+} Known;
+
+static bool is_alone(const Known *x, Shape to, const int *to_group, int i)
+{
+    return axes_in(x->group, x->shape.rank, x->group[i]) == 1 && axes_in(to_group, to.rank, x->group[i]) == 1;
+}
+
+/* Exchanged, they would look the same.  A number is exchanged as a whole only. */
+static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group, int i, int k)
+{
+    if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] || has_open(in, x->shape.at[k]) ||
+        !hints_equal(in, &x->hints[k], &x->hints[i]) || was_one(in, &x->hints[i]))
+        return false;
+    if (!is_dynamic(in, x->shape.at[k]) && !(is_alone(x, to, to_group, i) && is_alone(x, to, to_group, k)))
+        return false;
+    return has_soft_in(in, to, to_group, x->group[k]) && has_soft_in(in, to, to_group, x->group[i]);
+}
+
+/* Known sizes of which the order does not say to which of several unknowns they belong: one that was 1
+ * and has no 1 opposite, and one that was like another throughout. */
+static Dim unclear_size(const Infer *in, const Known *x, Shape to, const int *to_group)
 {
     int open = 0;
     for (int i = 0; i < to.rank; i++)
         open += has_open(in, to.at[i]);
-    for (int i = 0; open > 1 && i < known.rank; i++) {
-        if (!is_dynamic(in, known.at[i]))
+    for (int i = 0; open > 1 && i < x->shape.rank; i++) {
+        if (!is_dynamic(in, x->shape.at[i]))
             continue;
-        if (was_one(in, &hints[i]) &&
-            (axes_in(group, known.rank, group[i]) != 1 || axes_in(to_group, to.rank, group[i]) != 1))
-            return known.at[i];
-        for (int k = 0; k < i; k++)
-            if (known.at[k] != known.at[i] && group[k] != group[i] && is_dynamic(in, known.at[k]) &&
-                hints_equal(in, &hints[k], &hints[i]) && has_soft_in(in, to, to_group, group[k]) &&
-                has_soft_in(in, to, to_group, group[i]))
-                return known.at[i];
+        if (was_one(in, &x->hints[i]) && !is_alone(x, to, to_group, i))
+            return x->shape.at[i];
+        for (int k = 0; k < x->shape.rank; k++)
+            if (could_be_exchanged(in, x, to, to_group, i, k))
+                return x->shape.at[i];
     }
     return NULL;
 }
@@ -346,11 +378,13 @@ static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const H
     Split s;
     if (!split_groups(in, from.rank, hf, to.rank, ht, &s))
         return true;
-    Dim unclear = unclear_size(in, from, hf, s.from, to, s.to);
+    Dim unclear = unclear_size(in, &(Known){ from, hf, s.from }, to, s.to);
     if (!unclear)
-        unclear = unclear_size(in, to, ht, s.to, from, s.from);
-    if (unclear)
+        unclear = unclear_size(in, &(Known){ to, ht, s.to }, from, s.from);
+    if (unclear && has_soft(in, from) && has_soft(in, to))
         return leave_unsettled(in, unclear);
+    if (unclear)
+        return solve_either(in, c, &(Group){ { from, hf }, { to, ht } });
     for (int g = 0; g < s.n; g++) {
         Group x = { side_part(from, hf, s.from, g), side_part(to, ht, s.to, g) };
         if (!solve_either(in, c, &x))

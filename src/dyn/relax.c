@@ -49,27 +49,17 @@ static bool needs_relaxing(const Program *p, const Bindings *b)
     return false;
 }
 
-static bool some_captured_as_one(const Program *p, Bindings *b)
-{
-    Scope   s = input_symbols(p, b);
-    int64_t v;
-    for (size_t i = 0; i < s.syms.n; i++)
-        if (p2o_hint_at(b, s.syms.at[i], 0, &v) && v == 1)
-            return true;
-    return false;
-}
-
-static void relax_item(Bindings *b, const Call *c, Arg *x, int64_t least)
+static void relax_item(Bindings *b, const Call *c, Arg *x)
 {
     int64_t v, hints[MAX_CAPTURES];
-    if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < least || v == INT64_MAX)
+    if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < 1 || v == INT64_MAX)
         return;
     for (int k = 0; k < p2o_ncapture(b); k++)
         hints[k] = v;
     x->i = p2o_soft(b, hints, c->target, c->loc);
 }
 
-static void relax_body(Bindings *b, Body *body, int64_t least);
+static void relax_body(Bindings *b, Body *body);
 
 static bool is_reshape(const Call *c)
 {
@@ -109,28 +99,28 @@ static void open_holes(Bindings *b, const Body *body)
     }
 }
 
-/* 0 and 1 are left alone: they rarely are sizes, unless a dynamic axis was captured as 1. */
-static void relax_call(Bindings *b, Call *c, int64_t least)
+/* 0 is left alone: it rarely is a size. */
+static void relax_call(Bindings *b, Call *c)
 {
     for (int i = 0; i < c->nargs; i++) {
         const SchemaArg *a = &c->schema->args[i];
         Arg             *x = &c->args[i];
         if (x->kind == ARG_BODY)
-            relax_body(b, x->body, least);
+            relax_body(b, x->body);
         if (a->base != SB_SYMINT && !p2o_op_counts(c->op, a->name))
             continue;
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
-                relax_item(b, c, &x->items[k], least);
+                relax_item(b, c, &x->items[k]);
         else
-            relax_item(b, c, x, least);
+            relax_item(b, c, x);
     }
 }
 
-static void relax_body(Bindings *b, Body *body, int64_t least)
+static void relax_body(Bindings *b, Body *body)
 {
     for (size_t i = 0; i < body->calls.n; i++)
-        relax_call(b, body->calls.at[i], least);
+        relax_call(b, body->calls.at[i]);
 }
 
 static bool is_pad(const Call *c)
@@ -147,7 +137,7 @@ static void relax_pads(Bindings *b, Body *body)
     for (size_t i = 0; i < body->calls.n; i++) {
         Call *c = body->calls.at[i];
         if (is_pad(c))
-            relax_call(b, c, 1);
+            relax_call(b, c);
         for (int k = 0; k < c->nargs; k++)
             if (c->args[k].kind == ARG_BODY)
                 relax_pads(b, c->args[k].body);
@@ -171,9 +161,8 @@ static bool all_vary(const Program *p, Bindings *b)
 
 static void relax_program(Program *p, Bindings *b)
 {
-    int64_t least = some_captured_as_one(p, b) ? 1 : 2;
     if (p2o_ncapture(b) == 1 || !all_vary(p, b))
-        relax_body(b, p->main, least);
+        relax_body(b, p->main);
     relax_pads(b, p->main);
 }
 

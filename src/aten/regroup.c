@@ -346,11 +346,11 @@ static Dim unclear_size(const Infer *in, const Known *x, Shape to, const int *to
     for (int i = 0; i < to.rank; i++)
         open += has_open(in, to.at[i]);
     for (int i = 0; open > 1 && i < x->shape.rank; i++) {
-        if (!is_dynamic(in, x->shape.at[i]))
+        if (!x->shape.at[i] || p2o_dim_is_int(x->shape.at[i], NULL))
             continue;
         if (was_one(in, &x->hints[i]) && !is_alone(x, to, to_group, i))
             return x->shape.at[i];
-        for (int k = 0; k < x->shape.rank; k++)
+        for (int k = 0; is_dynamic(in, x->shape.at[i]) && k < x->shape.rank; k++)
             if (could_be_exchanged(in, x, to, to_group, i, k))
                 return x->shape.at[i];
     }

@@ -491,6 +491,59 @@ static bool report_unsettled(const Program *p, const Bindings *b)
     return true;
 }
 
+static bool was_one_in_all(Bindings *b, Dim d)
+{
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(b); k++)
+        if (!p2o_hint_at(b, d, k, &v) || v != 1)
+            return false;
+    return true;
+}
+
+static bool has_dynamic_one(const Body *body, Bindings *b);
+
+static bool is_dynamic_one(const Var *v, Bindings *b)
+{
+    for (int k = 0; v && k < v->type.shape.rank; k++) {
+        Dim d = p2o_resolve(b, v->type.shape.at[k]);
+        if (!p2o_dim_is_int(d, NULL) && !p2o_has_soft(b, d) && was_one_in_all(b, d))
+            return true;
+    }
+    return false;
+}
+
+static bool calls_have_dynamic_one(const Call *c, Bindings *b)
+{
+    for (int k = 0; k < c->nouts; k++)
+        if (is_dynamic_one(c->outs[k], b))
+            return true;
+    for (int k = 0; k < c->nargs; k++)
+        if (c->args[k].kind == ARG_BODY && has_dynamic_one(c->args[k].body, b))
+            return true;
+    return false;
+}
+
+static bool has_dynamic_one(const Body *body, Bindings *b)
+{
+    for (size_t i = 0; i < body->inputs.n; i++)
+        if (is_dynamic_one(body->inputs.at[i], b))
+            return true;
+    for (size_t i = 0; i < body->calls.n; i++)
+        if (calls_have_dynamic_one(body->calls.at[i], b))
+            return true;
+    return false;
+}
+
+static void settle_one(void *user, Dim sym)
+{
+    Bindings   *b = user;
+    Loc         loc;
+    const char *of = p2o_soft_of(b, sym, &loc);
+    bool        is_size = of && (same(of, "aten::view") || same(of, "aten::reshape") || same(of, "aten::expand"));
+    if (is_size && was_one_in_all(b, sym))
+        p2o_bind(b, sym, p2o_dim_int(p2o_bindings_dims(b), 1));
+}
+
 /* Found sizes make others known: after each round the types are inferred anew. */
 static bool settle_sizes(Program *p, Bindings *b)
 {
@@ -500,6 +553,8 @@ static bool settle_sizes(Program *p, Bindings *b)
     if (!p2o_infer(p, b))
         return false;
     open_holes(b, p->main);
+    if (!has_dynamic_one(p->main, b))
+        p2o_each_soft(b, settle_one, b);        /* no size was 1: a 1 is a number */
     static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
     for (size_t i = 0; i < COUNT_OF(rounds); i++) {
         size_t before;

@@ -36,7 +36,8 @@ Bindings *p2o_bindings_new(Dims *t, int ncapture)
     return b;
 }
 
-int p2o_ncapture(const Bindings *b) { return b->ncapture; }
+Dims *p2o_bindings_dims(const Bindings *b) { return b->dims; }
+int   p2o_ncapture(const Bindings *b) { return b->ncapture; }
 
 static Binding *binding_of(Bindings *b, Dim sym)
 {
@@ -357,6 +358,18 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
     return found;
 }
 
+/* Of sizes alone: not 0 at all of them, whatever the captures say.  (Quotients are: they ask for divisibility.) */
+static bool is_polynomial(const Bindings *b, Dim d)
+{
+    for (int i = 0; i < p2o_dim_nterm(d); i++) {
+        const DimTerm *t = p2o_dim_term(d, i);
+        for (int k = 0; k < t->natom; k++)
+            if (!p2o_dim_is_sym(t->atom[k]) || p2o_role(b, t->atom[k]) < ROLE_FILE)
+                return false;
+    }
+    return true;
+}
+
 UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
 {
     x = p2o_resolve(b, x);
@@ -382,7 +395,8 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
         return UNIFY_BOUND;
     }
     FirstFixed f = { .b = b };
-    if ((p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL)) && !p2o_has_soft(b, diff))
+    bool number = p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL);
+    if ((number || (b->soft.n && is_polynomial(b, diff))) && !p2o_has_soft(b, diff))
         p2o_dim_symbols(diff, note_first, &f);
     *sym = f.sym;
     return f.sym ? UNIFY_FIXED : UNIFY_ASSUMED;

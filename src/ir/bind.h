@@ -24,6 +24,7 @@ typedef struct Bindings Bindings;
 enum { MAX_CAPTURES = 16 };
 
 Bindings *p2o_bindings_new(Dims *t, int ncapture);
+Dims     *p2o_bindings_dims(const Bindings *b);
 int       p2o_ncapture(const Bindings *b);
 void      p2o_set_role(Bindings *b, Dim sym, SymRole r);        /* ROLE_FILE unless said */
 SymRole   p2o_role(const Bindings *b, Dim sym);

@@ -223,6 +223,11 @@ static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
             settled &= !to.at[unknown[i]] || harden(in, to.at[unknown[i]]);
         return settled || leave_unsettled(in, quotient);
     }
+    int sums = 0;
+    for (int i = 0; i < known.rank; i++)
+        sums += p2o_dim_nterm(known.at[i]) > 1;
+    if (sums > 1)                               /* multiplied out, they are not found again */
+        return leave_unsettled(in, quotient);
     return spread(in, c, quotient, side, unknown, n);
 }
 
@@ -331,7 +336,9 @@ static bool is_alone(const Known *x, Shape to, const int *to_group, int i)
 static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group, int i, int k)
 {
     if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] || has_open(in, x->shape.at[k]) ||
-        !hints_equal(in, &x->hints[k], &x->hints[i]) || was_one(in, &x->hints[i]))
+        !hints_equal(in, &x->hints[k], &x->hints[i]))
+        return false;
+    if (!is_dynamic(in, x->shape.at[k]) && was_one(in, &x->hints[i]))
         return false;
     if (!is_dynamic(in, x->shape.at[k]) && !(is_alone(x, to, to_group, i) && is_alone(x, to, to_group, k)))
         return false;

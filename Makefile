@@ -31,7 +31,11 @@ test-ops: release $(ORT)/libonnxruntime.so
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx
 
+bench-python: release
+	@tools/with_torch python -m pip install --quiet --disable-pip-version-check onnxscript
+	@PYTHONPATH=python PT2ONNX_LIBRARY=$(abspath build/release/libpt2onnx.so) tools/with_torch python tools/bench_python.py
+
 clean:
 	rm -rf build
 
-.PHONY: all deps release asan dev demo test test-ops bench clean
+.PHONY: all deps release asan dev demo test test-ops bench bench-python clean

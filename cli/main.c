@@ -34,6 +34,8 @@ static const char usage_text[] =
     "         --verify                     run the result in ONNX Runtime (with --data or --sizes)\n"
     "         --report FILE.md             how each size became dynamic\n"
     "         --dump program,types,graph,opt   --quiet\n"
+    "       pt2onnx MODEL.onnx OUT.onnx [--input..] [--dynamic-axes..] [--dim..] [--input-names..] [--output-names..]\n"
+    "                                      other sizes and names for an ONNX model of any exporter\n"
     "       pt2onnx inspect FILE\n"
     "       pt2onnx verify OUT.onnx [--data REF.npz].. [--sizes 'batch=1,2,7 seq=1,5'] [--atol A] [--rtol R]\n"
     "       pt2onnx run OUT.onnx [--set batch=7].. [--data IN.npz] [--save OUT.npz]\n"
@@ -220,6 +222,16 @@ static bool is_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* An ONNX model keeps its opset. */
+static void print_start(const Options *o, const char *out)
+{
+    size_t n = strlen(o->files[0]);
+    printf("pt2onnx %s: %s -> %s", p2o_version(), o->files[0], out);
+    if (n < 5 || strcmp(o->files[0] + n - 5, ".onnx") != 0)
+        printf(", opset %d", o->opset);
+    printf("\n");
+}
+
 static int command_convert(Options *o)
 {
     char        buf[4096];
@@ -237,7 +249,7 @@ static int command_convert(Options *o)
         return EXIT_IO;
     clock_gettime(CLOCK_MONOTONIC, &t0);
     if (!o->quiet)
-        printf("pt2onnx %s: %s -> %s, opset %d\n", p2o_version(), o->files[0], out, o->opset);
+        print_start(o, out);
     p2o_status s = convert_steps(c, o, models, out);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     if (s == P2O_OK && !o->quiet)

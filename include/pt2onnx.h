@@ -80,7 +80,7 @@ P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL 
 P2O_API void            p2o_free(p2o_conversion *c);
 
 /* The saved program.  Again for each further capture of the same model at other sizes: axes that differ
- * are dynamic. */
+ * are dynamic.  Or one ONNX model, whose sizes and port names are changed: it keeps its opset and all else. */
 P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
 
 typedef struct p2o_reader {
@@ -90,6 +90,22 @@ typedef struct p2o_reader {
     void    *user;
 } p2o_reader;
 P2O_API p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r);
+
+/* A program in memory: the JSON that torch.export saves (models/NAME.json of an archive) and its weights and
+ * constants by name.  Tensors with the same `data` share memory in PyTorch too.  Neither is copied; both stay
+ * as they are until p2o_free. */
+typedef struct p2o_weight {
+    size_t         size;
+    const char    *name;            /* in the state_dict, or the constant's */
+    const char    *dtype;           /* "float32" */
+    const void    *data;            /* of the whole storage */
+    uint64_t       nbytes;
+    uint64_t       offset;          /* elements from data to the first */
+    int            rank;
+    const int64_t *sizes, *strides; /* elements */
+} p2o_weight;
+P2O_API p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights,
+                                    size_t nweights);
 
 /* What is dynamic; between reading and converting. */
 P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);          /* "x:batch,seq,10" */
@@ -109,6 +125,9 @@ P2O_API const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i);
 /* Texts for people.  NULL when there is none yet. */
 P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);     /* "program", "types", "graph", "opt" */
 P2O_API const char *p2o_summary(p2o_conversion *c);                     /* inputs and outputs after convert */
+/* {"inputs": [{"name", "dtype", "dims"}], "outputs": [...], "nodes", "opset", "dims"}: the model's ports, a size
+ * an integer or text, and what the metadata says of the dims. */
+P2O_API const char *p2o_signature(p2o_conversion *c);
 P2O_API const char *p2o_report(p2o_conversion *c);                      /* how each size became dynamic; Markdown */
 P2O_API const char *p2o_ops_text(p2o_conversion *c);
 /* What a saved program or an ONNX file contains.  A handle of its own: not one that converts. */

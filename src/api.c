@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "dyn/align.h"
 #include "dyn/declare.h"
+#include "dyn/onnx_sizes.h"
 #include "dyn/relax.h"
 #include "format/json.h"
 #include "front/pt2.h"
@@ -32,6 +33,11 @@ enum { OPSET_MIN = 17, OPSET_MAX = 23, OPSET_DEFAULT = 20 };
 
 typedef VEC(const char *) Texts;
 
+typedef struct OutputAxis {             /* as the user names it */
+    const char *output, *name;
+    int64_t     axis;
+} OutputAxis;
+
 struct p2o_conversion {
     p2o_options options;
     Arena      *arena, *scratch;
@@ -41,10 +47,12 @@ struct p2o_conversion {
     Program    *program;                        /* the first capture; the others are lined up with it */
     Program    *programs[MAX_CAPTURES];
     int         nprogram;
+    OnnxModel  *onnx;                           /* of a program that is an ONNX model's ports */
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
     Texts       inputs, axes, ranges;           /* what the user declared, applied by p2o_convert */
+    VEC(OutputAxis) output_axes;
     const char **input_names, **output_names;
     size_t      ninput_name, noutput_name;
     const char *dump_program, *dump_types, *dump_graph, *dump_opt;
@@ -173,6 +181,12 @@ void p2o_free(p2o_conversion *c)
         p2o_arena_free(c->arena);
 }
 
+static void add_program(p2o_conversion *c, Program *p)
+{
+    c->programs[c->nprogram++] = p;
+    c->program = c->programs[0];
+}
+
 static p2o_status read_source(p2o_conversion *c, Source *s)
 {
     size_t errors = p2o_diags_errors(c->diags);
@@ -183,16 +197,21 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
     Program *p = NULL;
     if (kind == FILE_PT2 || kind == FILE_PT2_OLD)
         p = p2o_pt2_read(c->diags, c->dims, zip);
+    else if (kind == FILE_ONNX && c->nprogram == 0)
+        p = (c->onnx = p2o_onnx_load(c->diags, c->dims, s)) ? p2o_onnx_program(c->onnx) : NULL;
     else if (p2o_diags_errors(c->diags) == errors)
         p2o_sniff_refuse(c->diags, kind);
-    if (p2o_diags_errors(c->diags) == errors)
-        c->programs[c->nprogram++] = p;
-    c->program = c->programs[0];
+    if (p)
+        add_program(c, p);
     return result_of(c, errors);
 }
 
 static bool can_read(p2o_conversion *c)
 {
+    if (c->onnx && !c->graph) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model is changed alone: it has no further captures");
+        return false;
+    }
     if (!c->graph && c->nprogram < MAX_CAPTURES)
         return true;
     p2o_diag(c->diags, DIAG_MISUSE, 0, c->graph ? "converted already" : "more than %d captures", MAX_CAPTURES);
@@ -226,6 +245,62 @@ static p2o_status step_read(p2o_conversion *c, const void *arg)
 }
 
 p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r) { return guarded(c, step_read, r); }
+
+typedef struct ProgramStep {
+    Str               json;
+    const p2o_weight *weights;
+    size_t            n;
+} ProgramStep;
+
+/* One Storage for what lies at one address: aliases are known by it. */
+static const Storage *given_storage(p2o_conversion *c, Map *seen, const p2o_weight *w)
+{
+    const void **key = NEW(c->arena, const void *);
+    *key = w->data;
+    void   **slot = p2o_map_slot(seen, (Str){ (const char *)key, sizeof *key });
+    Storage *s = *slot;
+    if (!s || s->nbytes != w->nbytes) {
+        s = NEW(c->arena, Storage);
+        *s = (Storage){ .source = p2o_source_memory(c->arena, w->data, w->nbytes), .nbytes = w->nbytes };
+        *slot = s;
+    }
+    return s;
+}
+
+static const Tensor *given_tensor(p2o_conversion *c, Map *seen, const p2o_weight *w)
+{
+    Tensor     *t = NEW(c->arena, Tensor);
+    const char *why = "the dtype is unknown";
+    *t = (Tensor){ .storage = given_storage(c, seen, w), .dtype = p2o_dtype_from_torch(str_of(w->dtype)),
+                   .rank = w->rank, .sizes = w->sizes, .strides = w->strides, .offset = w->offset };
+    if (t->dtype != DT_NONE && p2o_tensor_check(t, &why))
+        return t;
+    p2o_diag(c->diags, DIAG_MISUSE, 0, "weight %s: %s", w->name, why);
+    return NULL;
+}
+
+static p2o_status step_read_program(p2o_conversion *c, const void *arg)
+{
+    const ProgramStep *s = arg;
+    size_t             errors = p2o_diags_errors(c->diags);
+    NamedTensor       *named = NEW_N(c->arena, NamedTensor, s->n);
+    Map                seen = { .arena = c->arena };
+    if (!can_read(c))
+        return P2O_ERR_MISUSE;
+    for (size_t i = 0; i < s->n; i++)
+        named[i] = (NamedTensor){ p2o_str_dup(c->arena, str_of(s->weights[i].name)),
+                                  given_tensor(c, &seen, &s->weights[i]) };
+    Program *p = p2o_diags_errors(c->diags) == errors
+                 ? p2o_pt2_read_json(c->diags, c->dims, s->json, named, s->n) : NULL;
+    if (p)
+        add_program(c, p);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights, size_t nweights)
+{
+    return guarded(c, step_read_program, &(ProgramStep){ { json, n }, weights, nweights });
+}
 
 static p2o_status keep_text(p2o_conversion *c, Texts *list, const char *text)
 {
@@ -293,8 +368,9 @@ static bool is_output_name(p2o_conversion *c, Str name)
     return false;
 }
 
-/* {"0": "batch"}, or [0, 1] with names of our making. */
-static void declare_axes_of(p2o_conversion *c, Str input, const Json *axes)
+/* {"0": "batch"}, or [0, 1] with names of our making.  An output's sizes follow from the inputs': its names are
+ * kept for name_output_axes. */
+static void declare_axes_of(p2o_conversion *c, Str port, bool is_output, const Json *axes)
 {
     for (uint32_t i = 0; i < axes->n; i++) {
         int64_t axis;
@@ -308,13 +384,16 @@ static void declare_axes_of(p2o_conversion *c, Str input, const Json *axes)
             axis = ok ? axes->items[i].i : 0;
         }
         if (!ok)
-            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(input));
-        else
-            p2o_declare_axis(c->program, c->bindings, input, axis, name);
+            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(port));
+        else if (!is_output)
+            p2o_declare_axis(c->program, c->bindings, port, axis, name);
+        else if (name.n)
+            VEC_PUSH(c->arena, &c->output_axes, ((OutputAxis){ p2o_str_dup(c->arena, port),
+                                                               p2o_str_dup(c->arena, name), axis }));
     }
 }
 
-/* Outputs may be named too, as torch.onnx.export's users do; their sizes follow from the inputs'. */
+/* Outputs may be named too, as torch.onnx.export's users do. */
 static void declare_json(p2o_conversion *c, const char *text)
 {
     const Json *j = p2o_json_parse(c->diags, str_of(text), "dynamic axes");
@@ -328,23 +407,28 @@ static void declare_json(p2o_conversion *c, const char *text)
         bool              known = false;
         for (size_t k = 0; k < c->program->inputs.n; k++)
             known |= str_is(input, c->program->inputs.at[k].name);
-        if (!known && is_output_name(c, m->key))
-            continue;
+        bool is_output = !known && is_output_name(c, m->key);
         if (m->value.kind == JSON_OBJ || m->value.kind == JSON_LIST)
-            declare_axes_of(c, input, &m->value);
+            declare_axes_of(c, input, is_output, &m->value);
         else
             p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
     }
 }
 
+/* "batch=4": of an ONNX model a number takes a size's place once all sizes are settled. */
+static bool is_pin(const char *spec) { return !strstr(spec, ".."); }
+
 static void declare_all(p2o_conversion *c)
 {
     Program *p = c->program;
     for (size_t i = 0; i < c->ranges.n; i++)
-        p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
+        if (!c->onnx || !is_pin(c->ranges.at[i]))
+            p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
     for (size_t i = 0; i < c->inputs.n; i++) {
         Str dims, name = p2o_str_trim(p2o_str_cut(str_of(c->inputs.at[i]), ':', &dims));
         name = declared_input(c, name);
+        if (c->onnx && !p2o_onnx_has_shape(c->onnx, name))
+            return;
         p2o_declare_input(p, c->bindings, str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
     }
     for (size_t i = 0; i < c->axes.n; i++)
@@ -376,6 +460,76 @@ static bool line_up(p2o_conversion *c)
            p2o_align(operators(c), c->programs, c->nprogram, c->bindings);
 }
 
+static bool is_dim_name(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->dim_names.n; i++)
+        if (same(g->dim_names.at[i].name, name))
+            return true;
+    return p2o_dim_has_sym(g->dims, str_of(name));
+}
+
+/* An output's size that is no symbol may bear the name that the user asks for: one name, one size. */
+static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
+{
+    int64_t axis = x->axis < 0 ? x->axis + v->shape.rank : x->axis;
+    if (axis < 0 || axis >= v->shape.rank) {
+        p2o_diag(g->diags, DIAG_WARN, 0, "output '%s' has no axis %lld", v->name, (long long)x->axis);
+        return;
+    }
+    Dim         d = v->shape.at[axis];
+    const char *now = p2o_graph_dim(g, d);
+    if (same(now, x->name))
+        return;
+    if (p2o_dim_is_int(d, NULL))
+        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is asked to be '%s', but is %s at every size",
+                 (long long)axis, v->name, x->name, now);
+    else if (p2o_dim_is_sym(d) || !same(now, p2o_dim_text(g->dims, d)) || is_dim_name(g, x->name))
+        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is called '%s', not '%s': one name, one size",
+                 (long long)axis, v->name, now, x->name);
+    else
+        VEC_PUSH(g->arena, &g->dim_names, ((DimName){ d, x->name }));
+}
+
+/* A declared size that turned out to be an expression of others keeps its name, wherever that size appears. */
+static void keep_declared_names(p2o_conversion *c, Graph *g)
+{
+    for (size_t i = 0; i < p2o_bind_nevent(c->bindings); i++) {
+        Dim sym = p2o_bind_event(c->bindings, i)->sym, now = p2o_resolve(c->bindings, sym);
+        if (p2o_role(c->bindings, sym) == ROLE_USER && !p2o_dim_is_sym(now) && !p2o_dim_is_int(now, NULL) &&
+            same(p2o_graph_dim(g, now), p2o_dim_text(g->dims, now)))
+            VEC_PUSH(g->arena, &g->dim_names, ((DimName){ now, p2o_dim_name(sym) }));
+    }
+}
+
+static void name_output_axes(p2o_conversion *c, Graph *g)
+{
+    for (size_t i = 0; i < c->output_axes.n; i++)
+        for (size_t k = 0; k < g->outputs.n; k++)
+            if (same(g->outputs.at[k]->name, c->output_axes.at[i].output))
+                name_output_axis(g, g->outputs.at[k], &c->output_axes.at[i]);
+}
+
+/* An ONNX model stays what it is, but for its sizes and the names of its ports. */
+static p2o_status change_onnx(p2o_conversion *c, size_t errors)
+{
+    Texts pins = { 0 };
+    if (c->options.opset != OPSET_DEFAULT && c->options.opset != c->onnx->graph->opset) {
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d", c->onnx->graph->opset);
+        return P2O_ERR_MISUSE;
+    }
+    for (size_t i = 0; i < c->ranges.n; i++)
+        if (is_pin(c->ranges.at[i]))
+            VEC_PUSH(c->arena, &pins, c->ranges.at[i]);
+    if (p2o_onnx_rename(c->onnx, c->input_names, c->ninput_name, c->output_names, c->noutput_name) &&
+        p2o_onnx_settle(c->onnx, c->program, c->bindings, pins.at, pins.n)) {
+        keep_declared_names(c, c->onnx->graph);
+        name_output_axes(c, c->onnx->graph);
+        c->onnx->dims_json = p2o_dims_json(c->program, c->bindings, c->onnx->graph);
+        c->graph = c->onnx->graph;
+    }
+    return result_of(c, errors);
+}
+
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
     size_t   errors = p2o_diags_errors(c->diags);
@@ -391,6 +545,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
     check_names(c);
     declare_all(c);
+    if (p2o_diags_errors(c->diags) == errors && c->onnx)
+        return change_onnx(c, errors);
     if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !p2o_settle(p, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
@@ -405,6 +561,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     const char *wrong = p2o_graph_check(g);
     if (wrong)
         p2o_diag(c->diags, DIAG_INTERNAL, 0, "the graph is ill-formed: %s", wrong);
+    keep_declared_names(c, g);
+    name_output_axes(c, g);
     p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings, g));
     if (!wrong)
         c->graph = g;
@@ -525,6 +683,20 @@ const char *p2o_summary(p2o_conversion *c)
 {
     const char *text = NULL;
     guarded(c, step_summary, &(TextStep){ .text = &text });
+    return text;
+}
+
+static p2o_status step_signature(p2o_conversion *c, const void *arg)
+{
+    const TextStep *s = arg;
+    *s->text = c->graph ? p2o_signature_json(c->program, c->bindings, c->graph) : NULL;
+    return P2O_OK;
+}
+
+const char *p2o_signature(p2o_conversion *c)
+{
+    const char *text = NULL;
+    guarded(c, step_signature, &(TextStep){ .text = &text });
     return text;
 }
 

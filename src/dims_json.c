@@ -86,3 +86,36 @@ const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g)
     p2o_puts(&j.out, "]}");
     return j.out.at;
 }
+
+static void put_ports(Buf *b, const Graph *g, Value *const *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const Value *x = v[i];
+        p2o_puts(b, i ? ",{\"name\":" : "{\"name\":");
+        put_quoted(b, x->name);
+        p2o_putf(b, ",\"dtype\":\"%s\",\"dims\":[", p2o_dtype_torch(x->dtype));
+        for (int k = 0; k < x->shape.rank; k++) {
+            int64_t size;
+            p2o_puts(b, k ? "," : "");
+            if (p2o_dim_is_int(x->shape.at[k], &size))
+                p2o_putf(b, "%lld", (long long)size);
+            else
+                put_quoted(b, p2o_graph_dim(g, x->shape.at[k]));
+        }
+        p2o_puts(b, "]}");
+    }
+}
+
+const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g)
+{
+    Buf    out = { .arena = p->arena };
+    size_t nodes = 0;
+    for (const Node *x = g->first; x; x = x->next)
+        nodes++;
+    p2o_puts(&out, "{\"inputs\":[");
+    put_ports(&out, g, g->inputs.at, g->inputs.n);
+    p2o_puts(&out, "],\"outputs\":[");
+    put_ports(&out, g, g->outputs.at, g->outputs.n);
+    p2o_putf(&out, "],\"nodes\":%zu,\"opset\":%d,\"dims\":%s}", nodes, g->opset, p2o_dims_json(p, b, g));
+    return out.at;
+}

@@ -13,7 +13,10 @@ static void put_bytes(Buf *b, uint64_t n)
 
 static void put_value_line(Buf *b, const Graph *g, const char *kind, const Value *v)
 {
-    p2o_putf(b, "  %-7s %s: %s[%s]\n", kind, v->name, p2o_dtype_torch(v->dtype), p2o_shape_text(g->dims, v->shape));
+    p2o_putf(b, "  %-7s %s: %s[", kind, v->name, p2o_dtype_torch(v->dtype));
+    for (int i = 0; i < v->shape.rank; i++)
+        p2o_putf(b, "%s%s", i ? ", " : "", p2o_graph_dim(g, v->shape.at[i]));
+    p2o_puts(b, "]\n");
 }
 
 const char *p2o_report_graph(const Graph *g)

@@ -16,6 +16,9 @@ const char *p2o_report_file(Diags *d, Dims *t, Ops *o, Source *s, FileKind k, Zi
 /* Ranges and guards of the capture and the outputs' exact sizes, for the model's metadata. */
 const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g);
 
+/* The model's inputs and outputs, and the above. */
+const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g);
+
 /* How each size became what it is, as Markdown. */
 const char *p2o_report_dims(Program *p, Bindings *b, const Graph *g);
 

@@ -42,10 +42,12 @@ for t in "$build"/test/test_*; do
 done
 run text "$build/test/text_test" "$top"/test/text/*.txt "$top/test/text/uncovered.lst"
 for t in "$build"/test/fuzz_*; do
-    run "$(basename "$t")" "$t" "$top"/examples/*.pt2 "$top"/examples/*.npz
+    run "$(basename "$t")" "$t" "$top"/examples/*.pt2 "$top"/examples/*.npz "$top"/test/onnx/data/branch.onnx \
+        "$top"/test/onnx/data/sparse.onnx "$top"/test/onnx/data/custom.onnx "$top"/test/onnx/data/lstm_script.onnx
 done
-run robust "$build/test/robust" "$top/examples/linear.pt2" "$top/examples/reshape.pt2"
-run oom "$build/test/oom" "$top/examples/rnn.pt2"
+run robust "$build/test/robust" "$top/examples/linear.pt2" "$top/examples/reshape.pt2" \
+    "$top/test/onnx/data/branch.onnx" "$top/test/onnx/data/custom.onnx"
+run oom "$build/test/oom" "$top/examples/rnn.pt2" "$top/test/onnx/data/branch.onnx"
 run includes sh "$top/tools/check_includes"
 run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
 run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
@@ -56,6 +58,9 @@ else
 fi
 run sizes-live "$top/tools/with_torch" python "$top/test/model/sizes.py" "$build/pt2onnx" --live
 run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
+run onnx sh "$top/test/onnx/run.sh" "$build/pt2onnx" "$scratch/onnx"
+run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$build/pt2onnx"
+run python sh "$top/test/python/run.sh" "$scratch/python"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -177,6 +177,8 @@ static Value *carried(Lower *lo, const Carrier *c)
 {
     if (c->scalar)
         return emit(lo, ONNX_Unsqueeze, c->scalar, INTS(lo, 0));
+    if (lo->opset < 15)                     /* Shape gives all of them */
+        return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), emit(lo, ONNX_Shape, c->of), INTS(lo, c->axis));
     return emit_with(lo, ONNX_Shape, ATTRS(attr_int("start", c->axis), attr_int("end", c->axis + 1)),
                      c->of);
 }

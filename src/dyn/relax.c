@@ -6,7 +6,6 @@
 #include "dyn/range.h"
 
 #define ANOTHER_CAPTURE "another capture at other sizes would settle it"
-#define SECOND_CAPTURE "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx"
 
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
     Dims     *dims;
@@ -449,7 +448,7 @@ static bool report_alike(Settling *s, Dim sym, int64_t literal)
     if (!like)
         return false;
     const Call *c = call_with(s, sym);
-    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, several ? ANOTHER_CAPTURE : SECOND_CAPTURE,
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, several ? ANOTHER_CAPTURE : p2o_unsettled_advice(s->prog),
                     "%s: whether %lld is a number or follows %s cannot be told from %s", c ? c->target : "a call",
                     (long long)literal, p2o_dim_text(s->prog->dims, like), several ? "these captures" : "one capture");
     s->failed = true;
@@ -485,7 +484,7 @@ static bool report_unsettled(const Program *p, const Bindings *b)
     if (!p2o_nunsettled(b))
         return false;
     const Unsettled *u = p2o_unsettled_at(b, 0);
-    p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc, several ? ANOTHER_CAPTURE : SECOND_CAPTURE,
+    p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, u->loc, several ? ANOTHER_CAPTURE : p2o_unsettled_advice(p),
                     "%s: which of the sizes follows %s cannot be told from %s", u->target, p2o_dim_text(p->dims, u->what),
                     several ? "these captures" : "one capture");
     return true;

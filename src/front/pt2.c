@@ -514,28 +514,45 @@ static void read_outputs(Pt2File *f, const Json *sig)
         name_outputs(f, &leaves);
 }
 
-Program *p2o_pt2_read(Diags *d, Dims *t, const Zip *z)
+static Program *read_program(Pt2File *f, Dims *t)
 {
-    Pt2File f = { .pt2 = { .diags = d, .arena = p2o_diags_arena(d), .zip = z,
-                           .errors_before = p2o_diags_errors(d) }, .root = "" };
-    Pt2    *r = &f.pt2;
+    Pt2 *r = &f->pt2;
 
-    if (!open_archive(&f))
-        return NULL;
-    r->program = p2o_program_new(d, t);
-    read_version(&f);
-    f.module = p2o_pt2_get(f.json, "graph_module");
-    f.main = (Pt2Graph){ .json = p2o_pt2_get(f.module, "graph"), .body = r->program->main };
-    const Json *sig = p2o_pt2_get(f.module, "signature");
-    if (!f.main.json || !sig) {
+    r->program = p2o_program_new(r->diags, t);
+    read_version(f);
+    f->module = p2o_pt2_get(f->json, "graph_module");
+    f->main = (Pt2Graph){ .json = p2o_pt2_get(f->module, "graph"), .body = r->program->main };
+    const Json *sig = p2o_pt2_get(f->module, "signature");
+    if (!f->main.json || !sig) {
         p2o_pt2_bad(r, 0, "the program has no graph or no signature");
         return NULL;
     }
-    read_ranges(&f);
-    read_guards(&f);
-    p2o_pt2_values(r, &f.main);
-    read_inputs(&f, sig);
-    p2o_pt2_calls(r, &f.main);
-    read_outputs(&f, sig);
+    read_ranges(f);
+    read_guards(f);
+    p2o_pt2_values(r, &f->main);
+    read_inputs(f, sig);
+    p2o_pt2_calls(r, &f->main);
+    read_outputs(f, sig);
     return p2o_pt2_failed(r) ? NULL : r->program;
+}
+
+static Pt2File new_reader(Diags *d, const Zip *z)
+{
+    return (Pt2File){ .pt2 = { .diags = d, .arena = p2o_diags_arena(d), .zip = z,
+                               .errors_before = p2o_diags_errors(d) }, .root = "" };
+}
+
+Program *p2o_pt2_read(Diags *d, Dims *t, const Zip *z)
+{
+    Pt2File f = new_reader(d, z);
+    return open_archive(&f) ? read_program(&f, t) : NULL;
+}
+
+Program *p2o_pt2_read_json(Diags *d, Dims *t, Str json, const NamedTensor *weights, size_t n)
+{
+    Pt2File f = new_reader(d, NULL);
+    for (size_t i = 0; i < n; i++)
+        p2o_pt2_weights_given(&f.pt2, &f.weights, weights[i].name, weights[i].tensor);
+    f.json = p2o_json_parse(d, json, "the program");
+    return f.json ? read_program(&f, t) : NULL;
 }

@@ -8,4 +8,11 @@
 /* NULL after a diagnostic.  Calls are as the file has them: `op` unbound, in-place forms kept. */
 Program *p2o_pt2_read(Diags *d, Dims *t, const Zip *z);
 
+/* The same from the JSON alone; its tensors are the caller's, by name. */
+typedef struct NamedTensor {
+    const char   *name;
+    const Tensor *tensor;
+} NamedTensor;
+Program *p2o_pt2_read_json(Diags *d, Dims *t, Str json, const NamedTensor *weights, size_t n);
+
 #endif

@@ -227,7 +227,7 @@ Var *p2o_pt2_define(Pt2 *r, Pt2Graph *g, const char *name)
         v->recorded = tensor_type(r, g->loc, x->json, name);
         v->dense = is_row_major(r, g->loc, x->json, v->recorded.shape);
     } else if (x && x->kind == TY_INT) {
-        v->recorded = (Type){ .kind = TY_INT, .value = recorded_dim(r, g->loc, x->json) };
+        v->recorded = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = recorded_dim(r, g->loc, x->json) };
     } else if (x) {
         v->recorded = (Type){ .kind = x->kind };
     }

@@ -12,7 +12,7 @@
 typedef struct Pt2 {
     Diags     *diags;
     Arena     *arena;
-    const Zip *zip;
+    const Zip *zip;                     /* NULL: the program is in memory */
     bool       big_endian;
     Program   *program;
     size_t     errors_before;           /* in diags, when reading began */
@@ -80,6 +80,7 @@ typedef struct WeightSet {
 void p2o_pt2_weights_config(Pt2 *r, WeightSet *w, const ZipEntry *e, const char *dir);
 /* A nested torch.save of a dict. */
 void p2o_pt2_weights_saved(Pt2 *r, WeightSet *w, const ZipEntry *e);
+void p2o_pt2_weights_given(Pt2 *r, WeightSet *w, const char *fqn, const Tensor *t);
 bool p2o_pt2_weights_have(const WeightSet *w, const char *fqn);
 /* NULL after a diagnostic. */
 const Tensor *p2o_pt2_weight(Pt2 *r, WeightSet *w, const char *fqn);

@@ -8,8 +8,9 @@
 typedef struct WeightEntry {
     const Json    *meta;                /* a PayloadMeta, with `dir`; or else */
     const char    *dir;
-    const Pickle  *value;               /* a pickled tensor, with `folder` */
+    const Pickle  *value;               /* a pickled tensor, with `folder`; or else */
     TensorFolder  *folder;
+    const Tensor  *given;               /* the caller's */
 } WeightEntry;
 
 static WeightEntry *add_entry(Pt2 *r, WeightSet *w, Str fqn)
@@ -73,6 +74,11 @@ void p2o_pt2_weights_saved(Pt2 *r, WeightSet *w, const ZipEntry *e)
         x->value = f->value->items[i + 1];
         x->folder = &f->tensors;
     }
+}
+
+void p2o_pt2_weights_given(Pt2 *r, WeightSet *w, const char *fqn, const Tensor *t)
+{
+    add_entry(r, w, str_of(fqn))->given = t;
 }
 
 static const Tensor *bad_weight(Pt2 *r, const char *fqn, const char *why)
@@ -168,7 +174,9 @@ const Tensor *p2o_pt2_weight(Pt2 *r, WeightSet *w, const char *fqn)
 {
     const WeightEntry *x = p2o_map_get(&w->entries, str_of(fqn));
     if (!x)
-        return bad_weight(r, fqn, "the file has none by that name");
+        return bad_weight(r, fqn, r->zip ? "the file has none by that name" : "none was given by that name");
+    if (x->given)
+        return x->given;
     if (x->meta)
         return configured_weight(r, w, x, fqn);
     return p2o_torch_save_tensor(x->folder, x->value, fqn);

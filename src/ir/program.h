@@ -115,6 +115,7 @@ struct Program {
     VEC(const char *) guards;           /* Python expressions over input paths, as written */
     uint32_t          nvar;
     bool              proven;           /* types agreed with what the captures recorded, and are of other sizes now */
+    const char       *unsettled;        /* advice where one capture cannot tell; NULL: another capture */
     const char       *producer;         /* "PyTorch 2.14.1", for messages */
 };
 
@@ -126,6 +127,11 @@ Var     *p2o_var_find(const Body *b, Str name);
 /* `stem`, or stem_1, stem_2 ... when taken. */
 Var     *p2o_var_fresh(Program *p, Body *b, const char *stem);
 Call    *p2o_call_add(Program *p, Body *b, const char *target, int nargs, int nouts);
+
+static inline const char *p2o_unsettled_advice(const Program *p)
+{
+    return p->unsettled ? p->unsettled : "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx";
+}
 
 static inline Arg arg_none(void) { return (Arg){ .kind = ARG_NONE }; }
 static inline Arg arg_var(Var *v) { return (Arg){ .kind = ARG_VAR, .var = v }; }

@@ -35,7 +35,8 @@ static bool is_small_constant(const Value *v)
 {
     int64_t  sizes[FOLD_RANK];
     uint64_t n;
-    return v && v->tensor && small_sizes(v, sizes, &n) && (!v->name || n == 1);
+    bool     weight = v && v->name && !v->graph->file;      /* kept as it is, under its name */
+    return v && v->tensor && small_sizes(v, sizes, &n) && (!weight || n == 1);
 }
 
 static int64_t known_size(const Value *v, int i)

@@ -9,6 +9,14 @@
 
 #include "onnx/onnx_ops.h"
 
+const char *p2o_graph_dim(const Graph *g, Dim d)
+{
+    for (size_t i = 0; i < g->dim_names.n; i++)
+        if (g->dim_names.at[i].dim == d)
+            return g->dim_names.at[i].name;
+    return p2o_dim_text(g->dims, d);
+}
+
 Graph *p2o_graph_new(Arena *a, Diags *d, Dims *t, int opset, Graph *parent)
 {
     Graph *g = NEW(a, Graph);
@@ -34,7 +42,7 @@ bool p2o_graph_encloses(const Graph *outer, const Graph *g)
     return g != NULL;
 }
 
-static Value *value_new(Graph *g)
+Value *p2o_graph_value(Graph *g)
 {
     Graph *root = g;
     while (root->parent)
@@ -47,7 +55,7 @@ static Value *value_new(Graph *g)
 
 Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s)
 {
-    Value *v = value_new(g);
+    Value *v = p2o_graph_value(g);
     v->name = name;
     v->dtype = t;
     v->shape = (Shape){ s.rank, p2o_shape_copy(g->arena, s, 0) };
@@ -57,7 +65,7 @@ Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s)
 
 Value *p2o_graph_init(Graph *g, const char *name, const Tensor *t)
 {
-    Value *v = value_new(g);
+    Value *v = p2o_graph_value(g);
     v->name = name;
     v->tensor = t;
     p2o_onnx_type_constant(g, v, t);
@@ -122,20 +130,27 @@ static void link_last(Graph *g, Node *n)
     g->last = n;
 }
 
-Node *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
-                     int nout, Loc loc)
+Node *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs, int nout)
 {
     Node *n = NEW(g->arena, Node);
-    *n = (Node){ .nout = nout, .loc = loc, .graph = g };
+    *n = (Node){ .nout = nout, .graph = g };
     set_form(g, n, op, nin, in, nattr, attrs);
     add_uses(g, n);
     n->out = NEW_N(g->arena, Value *, (size_t)nout + 1);
     for (int i = 0; i < nout; i++) {
-        n->out[i] = value_new(g);
+        n->out[i] = p2o_graph_value(g);
         n->out[i]->def = n;
         n->out[i]->out_index = i;
     }
     link_last(g, n);
+    return n;
+}
+
+Node *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
+                     int nout, Loc loc)
+{
+    Node *n = p2o_graph_append(g, op, nin, in, nattr, attrs, nout);
+    n->loc = loc;
     if (!p2o_onnx_infer(g, n))
         report_ill_typed(g, n);
     return n;

@@ -76,6 +76,11 @@ struct Node {
     Node       *prev, *next;
 };
 
+typedef struct DimName {
+    Dim         dim;
+    const char *name;
+} DimName;
+
 struct Graph {
     Arena *arena;
     Diags *diags;
@@ -89,7 +94,13 @@ struct Graph {
     VEC(Value *) inits;                 /* initializers, in order of first use */
     VEC(Value *) outputs;
     VEC(const char *) meta;             /* metadata: key, value, key, value ... */
+    struct OnnxBody *file;              /* of a graph that was read from a file (onnx_model.h) */
+    const struct OnnxSizes *sizes;      /* how rules compare sizes (onnx_ops.h); NULL: as they are */
+    VEC(DimName) dim_names;             /* the user's, for sizes that are expressions */
 };
+
+/* The user's name for a size, or its own text. */
+const char *p2o_graph_dim(const Graph *g, Dim d);
 
 Graph *p2o_graph_new(Arena *a, Diags *d, Dims *t, int opset, Graph *parent);
 Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s);
@@ -99,6 +110,9 @@ Value *p2o_graph_init(Graph *g, const char *name, const Tensor *t);     /* ints 
  * to is not.  Poison among the inputs makes the outputs poison without a second report. */
 Node  *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
                       int nout, Loc loc);
+/* The same without types, for graphs that are read; and a value that nothing defines yet. */
+Node  *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs, int nout);
+Value *p2o_graph_value(Graph *g);
 /* An Identity is put between when v belongs to another graph or is an output already. */
 void   p2o_graph_output(Graph *g, Value *v);
 void   p2o_graph_meta(Graph *g, const char *key, const char *value);

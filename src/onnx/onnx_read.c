@@ -1,23 +1,12 @@
-/* Field numbers are those of onnx.proto3.  Graphs inside attributes are not descended into but put
- * on a list, so nesting costs no stack, and each byte of the file is looked at once at most. */
+/* Graphs inside attributes are not descended into but put on a list, so nesting costs no stack, and
+ * each byte of the file is looked at once at most. */
 #include "onnx/onnx_read.h"
 
 #include <stdlib.h>
 
 #include "base/num.h"
 #include "base/vec.h"
-#include "format/pb.h"
-
-enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7,
-       MODEL_OPSET_IMPORT = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
-enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
-       GRAPH_SPARSE_INITIALIZER = 15 };
-enum { FUNCTION_NODE = 7 };
-enum { NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
-enum { ATTR_FIELD_GRAPH = 6, ATTR_FIELD_GRAPHS = 11 };
-enum { TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9,
-       TENSOR_EXTERNAL_DATA = 13, TENSOR_DATA_LOCATION = 14 };
-enum { SPARSE_VALUES = 1, SPARSE_INDICES = 2 };
+#include "onnx/onnx_proto.h"
 
 typedef struct Body {
     PbReader reader;
@@ -25,11 +14,10 @@ typedef struct Body {
 } Body;
 
 typedef struct OnnxWalk {
+    ProtoWalk proto;
     Arena   *arena;
     OnnxFile file;
-    bool     bad;
     bool     has_graph;
-    const char *why;
     Map      op_index;                  /* "domain\nname" -> index + 1 in ops */
     Map      init_names;                /* of the outermost graph */
     VEC(OnnxImport)  imports;
@@ -38,153 +26,6 @@ typedef struct OnnxWalk {
     VEC(OnnxOpCount) ops;
     VEC(Body)        todo;
 } OnnxWalk;
-
-static void spoil(OnnxWalk *w, const char *why)
-{
-    if (!w->why)
-        w->why = why;
-    w->bad = true;
-}
-
-/* The field's text; control characters would reach a terminal. */
-static const char *field_text(OnnxWalk *w, const PbReader *r, const PbField *f)
-{
-    if (f->wire != PB_BYTES || f->nbytes > SIZE_MAX - 1) {
-        spoil(w, "a text field is not text");
-        return "";
-    }
-    char *z = p2o_alloc(w->arena, (size_t)f->nbytes + 1);
-    if (!p2o_source_read(r->source, f->at, z, (size_t)f->nbytes)) {
-        spoil(w, "unreadable");
-        return "";
-    }
-    for (size_t i = 0; i < f->nbytes; i++)
-        if ((unsigned char)z[i] < 0x20 || z[i] == 0x7F)
-            z[i] = '?';
-    return z;
-}
-
-static PbReader enter(OnnxWalk *w, const PbReader *r, const PbField *f)
-{
-    if (f->wire != PB_BYTES)
-        spoil(w, "a message field holds a number");
-    return pb_inside(r, f);
-}
-
-static void leave(OnnxWalk *w, const PbReader *r)
-{
-    if (r->failed)
-        spoil(w, "malformed or cut off protobuf");
-}
-
-/* A message of two texts, as StringStringEntryProto is. */
-static OnnxMeta read_pair(OnnxWalk *w, PbReader r)
-{
-    OnnxMeta m = { "", "" };
-    PbField  f;
-    while (pb_next(&r, &f)) {
-        if (f.number == 1)
-            m.key = field_text(w, &r, &f);
-        else if (f.number == 2)
-            m.value = field_text(w, &r, &f);
-    }
-    leave(w, &r);
-    return m;
-}
-
-static OnnxImport read_import(OnnxWalk *w, PbReader r)
-{
-    OnnxImport m = { "", 0 };
-    PbField    f;
-    while (pb_next(&r, &f)) {
-        if (f.number == 1)
-            m.domain = field_text(w, &r, &f);
-        else if (f.number == 2)
-            m.version = (int64_t)f.value;
-    }
-    leave(w, &r);
-    return m;
-}
-
-static void read_dim(OnnxWalk *w, PbReader r, int64_t *size, const char **name)
-{
-    PbField f;
-    *size = -1;
-    *name = "";
-    while (pb_next(&r, &f)) {
-        if (f.number == 1) {
-            *size = (int64_t)f.value < 0 ? -1 : (int64_t)f.value;
-            *name = "";
-        } else if (f.number == 2) {
-            *size = -1;
-            *name = field_text(w, &r, &f);
-        }
-    }
-    leave(w, &r);
-}
-
-static void read_port_shape(OnnxWalk *w, PbReader r, OnnxPort *port)
-{
-    VEC(int64_t)      sizes = { 0 };
-    VEC(const char *) names = { 0 };
-    PbField           f;
-    while (pb_next(&r, &f)) {
-        int64_t     size;
-        const char *name;
-        if (f.number != 1)
-            continue;
-        read_dim(w, enter(w, &r, &f), &size, &name);
-        VEC_PUSH(w->arena, &sizes, size);
-        VEC_PUSH(w->arena, &names, name);
-    }
-    leave(w, &r);
-    if (sizes.n > 1000)                 /* far past anything a runtime accepts; keeps rank an int */
-        spoil(w, "a shape has more than 1000 axes");
-    port->rank = sizes.n > 1000 ? 0 : (int)sizes.n;
-    port->sizes = sizes.at;
-    port->dims = names.at;
-}
-
-static void read_tensor_type(OnnxWalk *w, PbReader r, OnnxPort *port)
-{
-    PbField f;
-    while (pb_next(&r, &f)) {
-        if (f.number == 1)
-            port->dtype = f.value > 1000 ? DT_NONE : p2o_dtype_from_onnx((long)f.value);
-        else if (f.number == 2)
-            read_port_shape(w, enter(w, &r, &f), port);
-    }
-    leave(w, &r);
-}
-
-static void read_type(OnnxWalk *w, PbReader r, OnnxPort *port)
-{
-    static const char *const kinds[] = { [1] = "tensor", [4] = "sequence", [5] = "map",
-                                         [7] = "opaque", [8] = "sparse tensor", [9] = "optional" };
-    PbField f;
-    while (pb_next(&r, &f)) {
-        if (f.number >= COUNT_OF(kinds) || !kinds[f.number])
-            continue;
-        port->kind = kinds[f.number];
-        if (f.number == 1)
-            read_tensor_type(w, enter(w, &r, &f), port);
-    }
-    leave(w, &r);
-}
-
-static OnnxPort read_port(OnnxWalk *w, PbReader r)
-{
-    OnnxPort port = { .name = "", .kind = "unknown", .rank = -1 };
-    PbField  f;
-    while (pb_next(&r, &f)) {
-        if (f.number == 1)
-            port.name = field_text(w, &r, &f);
-        else if (f.number == 2)
-            read_type(w, enter(w, &r, &f), &port);
-    }
-    leave(w, &r);
-    return port;
-}
 
 typedef struct TensorFacts {
     const char *name;
@@ -197,7 +38,7 @@ typedef struct TensorFacts {
 static void times_dim(OnnxWalk *w, TensorFacts *t, uint64_t dim)
 {
     if ((int64_t)dim < 0)
-        spoil(w, "an initializer has a negative size");
+        p2o_proto_spoil(&w->proto, "an initializer has a negative size");
     t->empty |= dim == 0;
     t->overflow |= !mul_u64(t->nelem, dim, &t->nelem);
 }
@@ -213,29 +54,29 @@ static TensorFacts read_tensor(OnnxWalk *w, PbReader r)
             PbReader packed = pb_inside(&r, &f);
             while (pb_more(&packed))
                 times_dim(w, &t, pb_varint(&packed));
-            leave(w, &packed);
+            p2o_proto_leave(&w->proto, &packed);
         } else if (f.number == TENSOR_DIMS) {
             times_dim(w, &t, f.value);
-        } else if (f.number == TENSOR_DATA_TYPE) {
+        } else if (f.number == TENSOR_TYPE) {
             t.dtype = f.value > 1000 ? DT_NONE : p2o_dtype_from_onnx((long)f.value);
         } else if (f.number == TENSOR_NAME) {
-            t.name = field_text(w, &r, &f);
-        } else if (f.number == TENSOR_RAW_DATA) {
+            t.name = p2o_proto_text(&w->proto, &r, &f);
+        } else if (f.number == TENSOR_RAW) {
             length = (int64_t)f.nbytes;
-        } else if (f.number == TENSOR_EXTERNAL_DATA) {
-            OnnxMeta entry = read_pair(w, enter(w, &r, &f));
+        } else if (f.number == TENSOR_EXTERNAL) {
+            OnnxMeta entry = p2o_proto_pair(&w->proto, p2o_proto_enter(&w->proto, &r, &f));
             if (same(entry.key, "length") && !p2o_parse_i64(str_of(entry.value), &length))
-                spoil(w, "external data has a length that is no number");
-        } else if (f.number == TENSOR_DATA_LOCATION) {
+                p2o_proto_spoil(&w->proto, "external data has a length that is no number");
+        } else if (f.number == TENSOR_LOCATION) {
             t.external = f.value == 1;
         }
     }
-    leave(w, &r);
+    p2o_proto_leave(&w->proto, &r);
     t.nelem = t.empty ? 0 : t.nelem;
     if (length >= 0)
         t.nbytes = (uint64_t)length;
     else if ((t.overflow && !t.empty) || !mul_u64(t.nelem, p2o_dtype_bytes(t.dtype), &t.nbytes))
-        spoil(w, "an initializer's size overflows");
+        p2o_proto_spoil(&w->proto, "an initializer's size overflows");
     return t;
 }
 
@@ -246,7 +87,7 @@ static void count_init(OnnxWalk *w, const TensorFacts *t)
     o->nexternal += t->external;
     if (!add_u64(o->init_bytes, t->nbytes, &o->init_bytes) ||
         (t->external && !add_u64(o->external_bytes, t->nbytes, &o->external_bytes)))
-        spoil(w, "the initializers' sizes overflow");
+        p2o_proto_spoil(&w->proto, "the initializers' sizes overflow");
 }
 
 /* Values and indices count as one initializer, under the values' name. */
@@ -257,13 +98,13 @@ static TensorFacts read_sparse(OnnxWalk *w, PbReader r)
     while (pb_next(&r, &f)) {
         if (f.number != SPARSE_VALUES && f.number != SPARSE_INDICES)
             continue;
-        TensorFacts part = read_tensor(w, enter(w, &r, &f));
+        TensorFacts part = read_tensor(w, p2o_proto_enter(&w->proto, &r, &f));
         t.name = f.number == SPARSE_VALUES ? part.name : t.name;
         t.external |= part.external;
         if (!add_u64(t.nbytes, part.nbytes, &t.nbytes))
-            spoil(w, "an initializer's size overflows");
+            p2o_proto_spoil(&w->proto, "an initializer's size overflows");
     }
-    leave(w, &r);
+    p2o_proto_leave(&w->proto, &r);
     return t;
 }
 
@@ -276,11 +117,11 @@ static void find_bodies(OnnxWalk *w, PbReader r)
 {
     PbField f;
     while (pb_next(&r, &f))
-        if (f.number == ATTR_FIELD_GRAPH || f.number == ATTR_FIELD_GRAPHS) {
-            push_body(w, enter(w, &r, &f), GRAPH_NODE);
+        if (f.number == A_GRAPH || f.number == A_GRAPHS) {
+            push_body(w, p2o_proto_enter(&w->proto, &r, &f), GRAPH_NODE);
             w->file.nbody++;
         }
-    leave(w, &r);
+    p2o_proto_leave(&w->proto, &r);
 }
 
 static void count_op(OnnxWalk *w, const char *domain, const char *name)
@@ -302,46 +143,46 @@ static void read_node(OnnxWalk *w, PbReader r)
     const char *domain = "", *name = "";
     PbField     f;
     while (pb_next(&r, &f)) {
-        if (f.number == NODE_OP_TYPE)
-            name = field_text(w, &r, &f);
+        if (f.number == NODE_OP)
+            name = p2o_proto_text(&w->proto, &r, &f);
         else if (f.number == NODE_DOMAIN)
-            domain = field_text(w, &r, &f);
-        else if (f.number == NODE_ATTRIBUTE)
-            find_bodies(w, enter(w, &r, &f));
+            domain = p2o_proto_text(&w->proto, &r, &f);
+        else if (f.number == NODE_ATTR)
+            find_bodies(w, p2o_proto_enter(&w->proto, &r, &f));
     }
-    leave(w, &r);
+    p2o_proto_leave(&w->proto, &r);
     if (!*name)
-        spoil(w, "a node has no operator");
+        p2o_proto_spoil(&w->proto, "a node has no operator");
     count_op(w, domain, name);
 }
 
 static void read_graph_field(OnnxWalk *w, const PbReader *r, const PbField *f, bool outermost)
 {
-    if (f->number == GRAPH_INITIALIZER || f->number == GRAPH_SPARSE_INITIALIZER) {
-        PbReader    in = enter(w, r, f);
-        TensorFacts t = f->number == GRAPH_INITIALIZER ? read_tensor(w, in) : read_sparse(w, in);
+    if (f->number == GRAPH_INIT || f->number == GRAPH_SPARSE) {
+        PbReader    in = p2o_proto_enter(&w->proto, r, f);
+        TensorFacts t = f->number == GRAPH_INIT ? read_tensor(w, in) : read_sparse(w, in);
         count_init(w, &t);
         if (outermost)
             map_put(&w->init_names, str_of(t.name), w);
     } else if (outermost && f->number == GRAPH_NAME) {
-        w->file.graph_name = field_text(w, r, f);
+        w->file.graph_name = p2o_proto_text(&w->proto, r, f);
     } else if (outermost && f->number == GRAPH_INPUT) {
-        VEC_PUSH(w->arena, &w->inputs, read_port(w, enter(w, r, f)));
+        VEC_PUSH(w->arena, &w->inputs, p2o_proto_port(&w->proto, p2o_proto_enter(&w->proto, r, f)));
     } else if (outermost && f->number == GRAPH_OUTPUT) {
-        VEC_PUSH(w->arena, &w->outputs, read_port(w, enter(w, r, f)));
+        VEC_PUSH(w->arena, &w->outputs, p2o_proto_port(&w->proto, p2o_proto_enter(&w->proto, r, f)));
     }
 }
 
 static void read_body(OnnxWalk *w, Body b, bool outermost)
 {
     PbField f;
-    while (!w->bad && pb_next(&b.reader, &f)) {
+    while (!w->proto.bad && pb_next(&b.reader, &f)) {
         if (f.number == b.node_field)
-            read_node(w, enter(w, &b.reader, &f));
+            read_node(w, p2o_proto_enter(&w->proto, &b.reader, &f));
         else if (b.node_field == GRAPH_NODE)
             read_graph_field(w, &b.reader, &f, outermost);
     }
-    leave(w, &b.reader);
+    p2o_proto_leave(&w->proto, &b.reader);
 }
 
 static void read_model_field(OnnxWalk *w, const PbReader *r, const PbField *f)
@@ -351,25 +192,25 @@ static void read_model_field(OnnxWalk *w, const PbReader *r, const PbField *f)
         w->file.ir_version = (int64_t)f->value;
         break;
     case MODEL_PRODUCER:
-        w->file.producer = field_text(w, r, f);
+        w->file.producer = p2o_proto_text(&w->proto, r, f);
         break;
     case MODEL_PRODUCER_VERSION:
-        w->file.producer_version = field_text(w, r, f);
+        w->file.producer_version = p2o_proto_text(&w->proto, r, f);
         break;
-    case MODEL_OPSET_IMPORT:
-        VEC_PUSH(w->arena, &w->imports, read_import(w, enter(w, r, f)));
+    case MODEL_OPSET:
+        VEC_PUSH(w->arena, &w->imports, p2o_proto_import(&w->proto, p2o_proto_enter(&w->proto, r, f)));
         break;
     case MODEL_METADATA:
-        VEC_PUSH(w->arena, &w->meta, read_pair(w, enter(w, r, f)));
+        VEC_PUSH(w->arena, &w->meta, p2o_proto_pair(&w->proto, p2o_proto_enter(&w->proto, r, f)));
         break;
     case MODEL_GRAPH:
         if (w->has_graph)
-            spoil(w, "two graphs");
+            p2o_proto_spoil(&w->proto, "two graphs");
         w->has_graph = true;
-        read_body(w, (Body){ .reader = enter(w, r, f), .node_field = GRAPH_NODE }, true);
+        read_body(w, (Body){ .reader = p2o_proto_enter(&w->proto, r, f), .node_field = GRAPH_NODE }, true);
         break;
     case MODEL_FUNCTION:
-        push_body(w, enter(w, r, f), FUNCTION_NODE);
+        push_body(w, p2o_proto_enter(&w->proto, r, f), FUNCTION_NODE);
         w->file.nfunction++;
         break;
     }
@@ -401,17 +242,17 @@ const OnnxFile *p2o_onnx_read(Diags *d, Source *s)
     PbReader  r = pb_reader(s, 0, p2o_source_size(s));
     PbField   f;
 
-    w->arena = w->op_index.arena = w->init_names.arena = a;
+    w->proto.arena = w->arena = w->op_index.arena = w->init_names.arena = a;
     w->file.producer = w->file.producer_version = w->file.graph_name = "";
-    while (!w->bad && pb_next(&r, &f))
+    while (!w->proto.bad && pb_next(&r, &f))
         read_model_field(w, &r, &f);
-    leave(w, &r);
-    for (size_t i = 0; !w->bad && i < w->todo.n; i++)
+    p2o_proto_leave(&w->proto, &r);
+    for (size_t i = 0; !w->proto.bad && i < w->todo.n; i++)
         read_body(w, w->todo.at[i], false);
     if (!w->has_graph)
-        spoil(w, "no graph in it");
-    if (w->bad) {
-        p2o_diag(d, DIAG_BAD_FILE, 0, "not a readable onnx model: %s", w->why);
+        p2o_proto_spoil(&w->proto, "no graph in it");
+    if (w->proto.bad) {
+        p2o_diag(d, DIAG_BAD_FILE, 0, "not a readable onnx model: %s", w->proto.why);
         return NULL;
     }
     drop_init_inputs(w);

@@ -43,6 +43,10 @@ static inline bool set_like(Graph *g, Node *n, int i, const Value *v)
 bool p2o_onnx_set_ints(Node *n, const Dim *at, size_t nints);
 
 Dim   p2o_onnx_fresh(Graph *g);
+/* May be equal; where sizes are being settled, they are from now on. */
+bool  p2o_onnx_equal(Graph *g, Dim a, Dim b, const char *what);
+/* Only where sizes are being settled: each of the dims from `from` on, and no other rank. */
+bool  p2o_onnx_settle_shape(Graph *g, Shape have, Shape want, const char *what);
 bool  p2o_onnx_broadcast(Graph *g, Shape a, Shape b, Shape *out);
 /* The type of a value that is one or the other: equal dims stay, others are fresh. */
 bool  p2o_onnx_join(Graph *g, Shape a, Shape b, Shape *out);

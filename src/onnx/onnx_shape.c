@@ -6,8 +6,12 @@ static bool has_form(const Graph *g, const Node *n, const OnnxInfo *info)
 {
     if (g->opset >= info->since)
         return true;
+    if (g->file)                        /* read, not made: older forms that differ are told by their inputs */
+        return g->opset >= (info->rule == p2o_onnx_rule_scan ? 9 : 7);
     bool older = info->rule == p2o_onnx_rule_reduce || info->rule == p2o_onnx_rule_reduce_max ||
                  info->rule == p2o_onnx_rule_reduce_prod || info->rule == p2o_onnx_rule_dft;
+    if (n->op == ONNX_Shape)
+        return n->nattr == 0;           /* start and end came with opset 15 */
     return older && n->nin < info->max_in;
 }
 
@@ -120,7 +124,22 @@ void p2o_onnx_type_constant(Graph *g, Value *v, const Tensor *x)
     keep_contents(v, at, count);
 }
 
-Dim p2o_onnx_fresh(Graph *g) { return p2o_dim_fresh(g->dims, "u"); }
+Dim p2o_onnx_fresh(Graph *g) { return g->sizes ? g->sizes->fresh(g->sizes) : p2o_dim_fresh(g->dims, "u"); }
+
+bool p2o_onnx_equal(Graph *g, Dim a, Dim b, const char *what)
+{
+    return g->sizes ? g->sizes->equal(g->sizes, a, b, what) : p2o_dim_eq(g->dims, a, b) != NO;
+}
+
+bool p2o_onnx_settle_shape(Graph *g, Shape have, Shape want, const char *what)
+{
+    if (!g->sizes)
+        return true;
+    bool ok = have.rank == want.rank;
+    for (int i = 0; ok && i < have.rank; i++)
+        ok = p2o_onnx_equal(g, have.at[i], want.at[i], what);
+    return ok;
+}
 
 /* Two different symbols: the model says that they are equal or one is 1; take the first. */
 static Dim broadcast_dim(Dim a, Dim b)
@@ -138,6 +157,8 @@ static Dim broadcast_dim(Dim a, Dim b)
 
 bool p2o_onnx_broadcast(Graph *g, Shape a, Shape b, Shape *out)
 {
+    if (g->sizes)
+        return g->sizes->broadcast(g->sizes, a, b, out);
     int  rank = a.rank > b.rank ? a.rank : b.rank;
     Dim *at = NEW_N(g->arena, Dim, (size_t)rank + 1);
     for (int i = 0; i < rank; i++) {
@@ -155,8 +176,15 @@ bool p2o_onnx_join(Graph *g, Shape a, Shape b, Shape *out)
     if (a.rank != b.rank)
         return false;
     Dim *at = NEW_N(g->arena, Dim, (size_t)a.rank + 1);
-    for (int i = 0; i < a.rank; i++)
-        at[i] = a.at[i] == b.at[i] ? a.at[i] : p2o_onnx_fresh(g);
+    for (int i = 0; i < a.rank; i++) {
+        bool same_size = a.at[i] == b.at[i];
+        if (!same_size && g->sizes && g->sizes->alike(g->sizes, a.at[i], b.at[i])) {
+            if (!p2o_onnx_equal(g, a.at[i], b.at[i], "both ways"))
+                return false;
+            same_size = true;
+        }
+        at[i] = same_size ? a.at[i] : p2o_onnx_fresh(g);
+    }
     *out = (Shape){ a.rank, at };
     return true;
 }

@@ -12,7 +12,7 @@ bool p2o_onnx_rule_rnn(Graph *g, Node *n)
     int64_t      layout = p2o_node_int(n, "layout", 0), hidden;
     if (x->shape.rank != 3 || w->shape.rank != 3 || r->shape.rank != 3 || !is_real_type(x->dtype) ||
         w->dtype != x->dtype || r->dtype != x->dtype ||
-        p2o_dim_eq(g->dims, x->shape.at[2], w->shape.at[2]) == NO)
+        !p2o_onnx_equal(g, x->shape.at[2], w->shape.at[2], "features"))
         return false;
     hidden = p2o_node_int(n, "hidden_size", 0);
     Dim size = hidden > 0 ? p2o_dim_int(g->dims, hidden) : r->shape.at[2];
@@ -25,6 +25,12 @@ bool p2o_onnx_rule_rnn(Graph *g, Node *n)
     if (layout) {
         all[0] = batch, all[1] = time, all[2] = ways;
         last[0] = batch, last[1] = ways;
+    }
+    for (int i = 4; i < n->nin && i < 7; i++) {
+        Shape want = i == 4 ? (Shape){ 1, &batch } : (Shape){ 3, last };
+        if (n->in[i] && (i < 6 || n->op == ONNX_LSTM) &&
+            !p2o_onnx_settle_shape(g, want, n->in[i]->shape, "lengths or states"))
+            return false;
     }
     return p2o_onnx_set(g, n, 0, x->dtype, 4, all) && p2o_onnx_set(g, n, 1, x->dtype, 3, last) &&
            p2o_onnx_set(g, n, 2, x->dtype, 3, last);

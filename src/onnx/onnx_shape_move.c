@@ -47,6 +47,10 @@ static bool reshape_known(Graph *g, Node *n)
         }
         known = p2o_dim_mul(g->dims, known, at[i]);
     }
+    Shape out;
+    if (g->sizes)
+        return g->sizes->reshape(g->sizes, x->shape, (Shape){ rank, at }, &out) &&
+               set_shape(g, n, 0, x->dtype, out) && keep_ints(n);
     Dim total = shape_nelem(g->dims, x->shape);
     if (rest >= 0) {
         at[rest] = p2o_onnx_quotient(g, total, known);
@@ -103,7 +107,7 @@ bool p2o_onnx_rule_squeeze(Graph *g, Node *n)
         int64_t v = 1;
         bool    number = p2o_dim_is_int(x->shape.at[i], &v);
         bool    goes = input_at(n, 1) ? axes >> i & 1 : v == 1;
-        if (goes && number && v != 1)
+        if (goes && (number ? v != 1 : g->sizes && !p2o_onnx_equal(g, x->shape.at[i], p2o_dim_int(g->dims, 1), "size")))
             return false;
         if (!goes)
             at[rank++] = x->shape.at[i];
@@ -341,8 +345,14 @@ bool p2o_onnx_rule_slice(Graph *g, Node *n)
         Dim    *d = &at[axis[i]], len = NULL;
         if (by == 0)
             return false;
-        if (known)
+        if (known && g->sizes && by == 1) {
+            Dim from, to;
+            if (!g->sizes->slice(g->sizes, starts->ints[i], ends->ints[i], *d, &from, &to))
+                return false;
+            len = p2o_dim_sub(g->dims, to, from);
+        } else if (known) {
             len = slice_length(g->dims, *d, starts->ints[i], ends->ints[i], by);
+        }
         *d = len ? len : p2o_onnx_fresh(g);
     }
     return p2o_onnx_set(g, n, 0, x->dtype, x->shape.rank, at) &&
@@ -368,8 +378,12 @@ static bool concat_ints(Graph *g, Node *n)
 }
 
 /* Of two sizes that must be equal, the one that is a number; NULL when they cannot be. */
-static Dim agreed(Dim a, Dim b)
+static Dim agreed(Graph *g, Dim a, Dim b)
 {
+    if (g->sizes && (!a || !p2o_onnx_equal(g, a, b, "sizes beside the axis")))
+        return NULL;
+    if (g->sizes)
+        return a;
     bool ka = p2o_dim_is_int(a, NULL), kb = p2o_dim_is_int(b, NULL);
     return a == b ? a : ka && kb ? NULL : kb ? b : a;
 }
@@ -387,7 +401,7 @@ bool p2o_onnx_rule_concat(Graph *g, Node *n)
             return false;
         for (int k = 0; k < x->shape.rank; k++)
             at[k] = k == axis ? p2o_dim_add(g->dims, at[k], y->shape.at[k])
-                              : agreed(at[k], y->shape.at[k]);
+                              : agreed(g, at[k], y->shape.at[k]);
     }
     return p2o_onnx_set(g, n, 0, x->dtype, x->shape.rank, at) && concat_ints(g, n);
 }
@@ -418,6 +432,13 @@ bool p2o_onnx_rule_split(Graph *g, Node *n)
     if (!sizes && g->opset >= 18 && (!parts || parts->i != n->nout))
         return false;
     Dim *at = p2o_shape_copy(g->arena, x->shape, 0), size = at[axis];
+    if (g->sizes && sizes && sizes->ints) {
+        Dim sum = p2o_dim_int(g->dims, 0);
+        for (size_t i = 0; i < sizes->nints; i++)
+            sum = p2o_dim_add(g->dims, sum, sizes->ints[i]);
+        if (!p2o_onnx_equal(g, size, sum, "sum of the parts"))
+            return false;
+    }
     for (int i = 0; i < n->nout; i++) {
         at[axis] = !sizes ? even_part(g, size, i, n->nout)
                    : sizes->ints ? sizes->ints[i]
@@ -506,7 +527,9 @@ bool p2o_onnx_rule_scatter_elements(Graph *g, Node *n)
     int          axis;
     return is_index_type(index->dtype) && src->dtype == x->dtype && has_reduction(g, n) &&
            index->shape.rank == x->shape.rank && src->shape.rank == x->shape.rank &&
-           p2o_onnx_axis(n, "axis", 0, x->shape.rank, &axis) && set_like(g, n, 0, x);
+           p2o_onnx_axis(n, "axis", 0, x->shape.rank, &axis) &&
+           p2o_onnx_settle_shape(g, src->shape, index->shape, "updates against indices") &&
+           set_like(g, n, 0, x);
 }
 
 bool p2o_onnx_rule_scatter_nd(Graph *g, Node *n)
@@ -516,7 +539,13 @@ bool p2o_onnx_rule_scatter_nd(Graph *g, Node *n)
     int          ri = index->shape.rank;
     return index->dtype == DT_I64 && src->dtype == x->dtype && has_reduction(g, n) && ri >= 1 &&
            p2o_dim_is_int(index->shape.at[ri - 1], &depth) && depth <= x->shape.rank &&
-           src->shape.rank == ri - 1 + x->shape.rank - depth && set_like(g, n, 0, x);
+           depth >= 0 && src->shape.rank == ri - 1 + x->shape.rank - depth &&
+           p2o_onnx_settle_shape(g, (Shape){ ri - 1, src->shape.at }, (Shape){ ri - 1, index->shape.at },
+                                 "updates against indices") &&
+           p2o_onnx_settle_shape(g, (Shape){ x->shape.rank - (int)depth, src->shape.at + ri - 1 },
+                                 (Shape){ x->shape.rank - (int)depth, x->shape.at + depth },
+                                 "updates against data") &&
+           set_like(g, n, 0, x);
 }
 
 bool p2o_onnx_rule_compress(Graph *g, Node *n)
@@ -559,8 +588,12 @@ bool p2o_onnx_rule_space_to_depth(Graph *g, Node *n)
 
 bool p2o_onnx_rule_reverse_sequence(Graph *g, Node *n)
 {
-    return n->in[0]->shape.rank >= 2 && n->in[1]->dtype == DT_I64 && n->in[1]->shape.rank == 1 &&
-           set_like(g, n, 0, n->in[0]);
+    const Value *x = n->in[0], *lens = n->in[1];
+    int64_t      batch = p2o_node_int(n, "batch_axis", 1);
+    if (x->shape.rank < 2 || lens->dtype != DT_I64 || lens->shape.rank != 1 || batch < 0 || batch > 1)
+        return false;
+    return (!g->sizes || p2o_onnx_equal(g, x->shape.at[batch], lens->shape.at[0], "batch")) &&
+           set_like(g, n, 0, x);
 }
 
 bool p2o_onnx_rule_center_crop_pad(Graph *g, Node *n)

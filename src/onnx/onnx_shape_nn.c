@@ -52,8 +52,8 @@ static Dim window_count(Graph *g, const Node *n, int i, int spatial, Dim size, D
     if (!p2o_node_int(n, "ceil_mode", 0))
         return dim_plus(g, p2o_dim_floordiv(t, room, stride), 1);
     Dim     count = dim_plus(g, p2o_dim_ceildiv(t, room, stride), 1);
-    int64_t k;
-    if (p2o_dim_is_int(extent, &k) && end <= k - step)
+    int64_t k, last;
+    if (p2o_dim_is_int(extent, &k) && add_i64(end, step, &last) && last <= k)
         return count;                    /* every window starts before the padding */
     return p2o_dim_min(t, count, p2o_dim_ceildiv(t, from, stride));
 }
@@ -64,7 +64,7 @@ static bool convolve(Graph *g, Node *n, const Value *x, const Value *w, DType t)
     if (rank < 3 || w->shape.rank != rank || !has_window_attrs(n, spatial))
         return false;
     Dim group = p2o_dim_int(g->dims, p2o_node_int(n, "group", 1));
-    if (p2o_dim_eq(g->dims, x->shape.at[1], p2o_dim_mul(g->dims, w->shape.at[1], group)) == NO)
+    if (!p2o_onnx_equal(g, x->shape.at[1], p2o_dim_mul(g->dims, w->shape.at[1], group), "channels"))
         return false;
     Dim *at = p2o_shape_copy(g->arena, x->shape, 0);
     at[1] = w->shape.at[0];
@@ -111,8 +111,8 @@ static Dim transposed_size(Graph *g, const Node *n, int i, int spatial, Dim size
     out = dim_plus(g, out, p2o_onnx_int_at(n, "output_padding", (size_t)i, 0));
     if (!p2o_onnx_str_is(n, "auto_pad", "NOTSET", "NOTSET"))
         return out;
-    out = dim_plus(g, out, -p2o_onnx_int_at(n, "pads", (size_t)i, 0));
-    return dim_plus(g, out, -p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0));
+    out = p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)i, 0)));
+    return p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0)));
 }
 
 bool p2o_onnx_rule_conv_transpose(Graph *g, Node *n)
@@ -122,7 +122,7 @@ bool p2o_onnx_rule_conv_transpose(Graph *g, Node *n)
     if (!is_real_type(x->dtype) || w->dtype != x->dtype || rank < 3 || w->shape.rank != rank ||
         !has_window_attrs(n, spatial) || !is_attr_sized(n, "output_padding", (size_t)spatial) ||
         !is_attr_sized(n, "output_shape", (size_t)spatial) ||
-        p2o_dim_eq(g->dims, x->shape.at[1], w->shape.at[0]) == NO)
+        !p2o_onnx_equal(g, x->shape.at[1], w->shape.at[0], "channels"))
         return false;
     Dim *at = p2o_shape_copy(g->arena, x->shape, 0);
     at[1] = dim_times(g, w->shape.at[1], p2o_node_int(n, "group", 1));
@@ -224,7 +224,8 @@ bool p2o_onnx_rule_grid_sample(Graph *g, Node *n)
 {
     const Value *x = n->in[0], *grid = n->in[1];
     int          rank = x->shape.rank;
-    if (rank < 3 || grid->shape.rank != rank || (rank != 4 && g->opset < 20))
+    if (rank < 3 || grid->shape.rank != rank || (rank != 4 && g->opset < 20) ||
+        (g->sizes && !p2o_onnx_equal(g, x->shape.at[0], grid->shape.at[0], "batch")))
         return false;
     Dim *at = p2o_shape_copy(g->arena, x->shape, 0);
     for (int i = 2; i < rank; i++)
@@ -237,7 +238,8 @@ bool p2o_onnx_rule_affine_grid(Graph *g, Node *n)
 {
     const Value *theta = n->in[0], *size = n->in[1];
     int          len;
-    if (theta->shape.rank != 3 || !p2o_onnx_length(size, &len) || len < 4 || len > 5)
+    if (theta->shape.rank != 3 || !p2o_onnx_length(size, &len) || len < 4 || len > 5 ||
+        (g->sizes && size->ints && !p2o_onnx_equal(g, theta->shape.at[0], size->ints[0], "batch")))
         return false;
     Dim at[5] = { theta->shape.at[0] };
     for (int i = 2; i < len; i++)
@@ -305,7 +307,7 @@ bool p2o_onnx_rule_gemm(Graph *g, Node *n)
     int          ta = p2o_node_int(n, "transA", 0) != 0, tb = p2o_node_int(n, "transB", 0) != 0;
     if (a->shape.rank != 2 || b->shape.rank != 2 || a->dtype != b->dtype ||
         !is_numeric_type(a->dtype) ||
-        p2o_dim_eq(g->dims, a->shape.at[!ta], b->shape.at[tb]) == NO)
+        !p2o_onnx_equal(g, a->shape.at[!ta], b->shape.at[tb], "features"))
         return false;
     Dim   at[2] = { a->shape.at[ta], b->shape.at[!tb] };
     Shape s;
@@ -323,7 +325,7 @@ static bool matrix_product(Graph *g, Node *n, Shape a, Shape b, DType t)
     Dim   inner = b.at[b.rank == 1 ? 0 : b.rank - 2];
     Shape batch, ba = { a.rank > 2 ? a.rank - 2 : 0, a.at };
     Shape bb = { b.rank > 2 ? b.rank - 2 : 0, b.at };
-    if (p2o_dim_eq(g->dims, a.at[a.rank - 1], inner) == NO ||
+    if (!p2o_onnx_equal(g, a.at[a.rank - 1], inner, "features") ||
         !p2o_onnx_broadcast(g, ba, bb, &batch))
         return false;
     Dim *at = p2o_shape_copy(g->arena, batch, 2);
@@ -365,6 +367,9 @@ bool p2o_onnx_rule_nll_loss(Graph *g, Node *n)
     Shape        s = { 0 };
     if (p2o_onnx_str_is(n, "reduction", "mean", "none"))
         s = target->shape;
+    if (g->sizes && (target->shape.rank < 1 || x->shape.rank < 1 ||
+                     !p2o_onnx_equal(g, x->shape.at[0], target->shape.at[0], "batch")))
+        return false;
     return is_index_type(target->dtype) && is_real_type(x->dtype) &&
            set_shape(g, n, 0, x->dtype, s) && set_like(g, n, 1, x);
 }
@@ -395,6 +400,10 @@ bool p2o_onnx_rule_attention(Graph *g, Node *n)
         !split_heads(g, n, n->in[1], "kv_num_heads", &k) ||
         !split_heads(g, n, n->in[2], "kv_num_heads", &v) || !is_real_type(t) ||
         (past && past->shape.rank != 4))
+        return false;
+    if (g->sizes && !(p2o_onnx_equal(g, q.at[0], k.at[0], "batch") &&
+                      p2o_onnx_equal(g, k.at[0], v.at[0], "batch") &&
+                      p2o_onnx_equal(g, k.at[2], v.at[2], "length of keys and values")))
         return false;
     if (past)
         k.at[2] = v.at[2] = p2o_dim_add(g->dims, past->shape.at[2], k.at[2]);

@@ -12,45 +12,14 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "format/pb_write.h"
 #include "onnx/onnx_ops.h"
+#include "onnx/onnx_write_parts.h"
 
-enum {                                  /* field numbers and enumerators of onnx.proto3 */
-    MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7,
-    MODEL_OPSET = 8, MODEL_METADATA = 14,
-    OPSET_DOMAIN = 1, OPSET_VERSION = 2,
-    ENTRY_KEY = 1, ENTRY_VALUE = 2,
-    GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INIT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
-    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTR = 5, NODE_DOMAIN = 7,
-    A_NAME = 1, A_FLOAT = 2, A_INT = 3, A_STRING = 4, A_TENSOR = 5, A_GRAPH = 6, A_FLOATS = 7,
-    A_INTS = 8, A_STRINGS = 9, A_TYPE = 20,
-    TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_EXTERNAL = 13,
-    TENSOR_LOCATION = 14, LOCATION_EXTERNAL = 1,
-    INFO_NAME = 1, INFO_TYPE = 2,
-    TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, SEQUENCE_ELEM = 1, TENSOR_ELEM = 1, TENSOR_SHAPE = 2,
-    SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2,
-};
-
-enum { EXTERNAL_LEAST = 1024, PAGE = 4096, CACHE_LINE = 64 };
+enum { PAGE = 4096, CACHE_LINE = 64 };
 
 static const uint64_t LARGE_WEIGHT = 1 << 20, AUTO_LIMIT = 1900000000, MESSAGE_LIMIT = INT32_MAX;
 
-typedef struct ModelWriter {
-    PbWriter     pb;
-    Arena       *arena;
-    Diags       *diags;
-    const Graph *root;
-    const char  *producer_version;
-    const char **names;                 /* by value id */
-    bool         spill;                 /* weights go to the data file */
-    bool         link;                  /* weights stay in their archive */
-    const char  *data_name;             /* of the data file, without folder */
-    Sink        *data;                  /* NULL: measuring, or no data file */
-    uint64_t     data_end;
-    Map          archives;              /* path as opened -> location, relative to the model */
-    uint64_t     next_name;             /* to try for an unnamed value */
-    bool         failed;
-} ModelWriter;
+static const char *value_name(const ModelWriter *w, const Value *v) { return v->name ? v->name : w->names[v->id]; }
 
 static uint64_t tensor_nbytes(const Tensor *x)
 {
@@ -69,7 +38,7 @@ static bool has_onnx_type(DType t, int opset)
 static bool check_value(ModelWriter *w, const Value *v)
 {
     const char *why;
-    const char *name = w->names[v->id];
+    const char *name = value_name(w, v);
     if (!has_onnx_type(v->dtype, w->root->opset)) {
         p2o_diag(w->diags, DIAG_UNSUPPORTED, v->def ? v->def->loc : 0,
                  "%s is %s, which opset %d lacks", name, p2o_dtype_torch(v->dtype), w->root->opset);
@@ -141,7 +110,7 @@ static void name_values(ModelWriter *w)
     each_value(w, &taken, w->root, give_name);
 }
 
-static void put_entry(ModelWriter *w, uint32_t field, const char *key, const char *value)
+void p2o_put_entry(ModelWriter *w, uint32_t field, const char *key, const char *value)
 {
     PbMark m = p2o_pb_begin(&w->pb, field);
     p2o_pb_text(&w->pb, ENTRY_KEY, key);
@@ -152,11 +121,11 @@ static void put_entry(ModelWriter *w, uint32_t field, const char *key, const cha
 static void put_external(ModelWriter *w, const char *location, uint64_t offset, uint64_t nbytes)
 {
     char text[24];
-    put_entry(w, TENSOR_EXTERNAL, "location", location);
+    p2o_put_entry(w, TENSOR_EXTERNAL, "location", location);
     snprintf(text, sizeof text, "%llu", (unsigned long long)offset);
-    put_entry(w, TENSOR_EXTERNAL, "offset", text);
+    p2o_put_entry(w, TENSOR_EXTERNAL, "offset", text);
     snprintf(text, sizeof text, "%llu", (unsigned long long)nbytes);
-    put_entry(w, TENSOR_EXTERNAL, "length", text);
+    p2o_put_entry(w, TENSOR_EXTERNAL, "length", text);
     p2o_pb_int(&w->pb, TENSOR_LOCATION, LOCATION_EXTERNAL);
 }
 
@@ -210,8 +179,21 @@ static void put_inline_tensor(ModelWriter *w, const Tensor *x, const char *name,
         stream_tensor(w, x, name, w->pb.sink);
 }
 
+void p2o_put_elements(ModelWriter *w, const Tensor *x, const char *name, bool aside, bool linked)
+{
+    uint64_t nbytes = tensor_nbytes(x);
+    if (linked) {
+        const char *at = p2o_map_get(&w->archives, str_of(p2o_source_path(x->storage->source)));
+        put_external(w, at, x->storage->offset + x->offset * p2o_dtype_bytes(x->dtype), nbytes);
+    } else if (aside) {
+        put_side_tensor(w, x, name, nbytes);
+    } else {
+        put_inline_tensor(w, x, name, nbytes);
+    }
+}
+
 /* name is NULL in an attribute, whose tensor stays inline. */
-static void put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const char *name)
+void p2o_put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const char *name)
 {
     uint64_t nbytes = tensor_nbytes(x);
     bool     outside = name && nbytes >= EXTERNAL_LEAST;
@@ -220,14 +202,7 @@ static void put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const ch
     p2o_pb_int(&w->pb, TENSOR_TYPE, p2o_dtype_onnx(x->dtype));
     if (name)
         p2o_pb_text(&w->pb, TENSOR_NAME, name);
-    if (outside && is_linkable(w, x)) {
-        const char *at = p2o_map_get(&w->archives, str_of(p2o_source_path(x->storage->source)));
-        put_external(w, at, x->storage->offset + x->offset * p2o_dtype_bytes(x->dtype), nbytes);
-    } else if (outside && w->spill) {
-        put_side_tensor(w, x, name, nbytes);
-    } else {
-        put_inline_tensor(w, x, name ? name : "of an attribute", nbytes);
-    }
+    p2o_put_elements(w, x, name ? name : "of an attribute", outside && w->spill, outside && is_linkable(w, x));
     p2o_pb_end(&w->pb, m);
 }
 
@@ -242,13 +217,13 @@ static void put_shape_proto(ModelWriter *w, Shape s, bool named)
         if (p2o_dim_is_int(s.at[i], &v))
             p2o_pb_int(&w->pb, DIM_VALUE, v);
         else if (named)
-            p2o_pb_text(&w->pb, DIM_PARAM, p2o_dim_text(w->root->dims, s.at[i]));
+            p2o_pb_text(&w->pb, DIM_PARAM, p2o_graph_dim(w->root, s.at[i]));
         p2o_pb_end(&w->pb, d);
     }
     p2o_pb_end(&w->pb, m);
 }
 
-static void put_tensor_typed(ModelWriter *w, const Value *v, bool named)
+void p2o_put_tensor_type(ModelWriter *w, const Value *v, bool named)
 {
     PbMark m = p2o_pb_begin(&w->pb, TYPE_TENSOR);
     p2o_pb_int(&w->pb, TENSOR_ELEM, p2o_dtype_onnx(v->dtype));
@@ -260,16 +235,16 @@ static void put_tensor_typed(ModelWriter *w, const Value *v, bool named)
 static void put_port(ModelWriter *w, uint32_t field, const Value *v, bool named)
 {
     PbMark info = p2o_pb_begin(&w->pb, field);
-    p2o_pb_text(&w->pb, INFO_NAME, w->names[v->id]);
+    p2o_pb_text(&w->pb, INFO_NAME, value_name(w, v));
     PbMark type = p2o_pb_begin(&w->pb, INFO_TYPE);
     if (v->is_sequence) {
         PbMark seq = p2o_pb_begin(&w->pb, TYPE_SEQUENCE);
         PbMark elem = p2o_pb_begin(&w->pb, SEQUENCE_ELEM);
-        put_tensor_typed(w, v, false);
+        p2o_put_tensor_type(w, v, false);
         p2o_pb_end(&w->pb, elem);
         p2o_pb_end(&w->pb, seq);
     } else {
-        put_tensor_typed(w, v, named);
+        p2o_put_tensor_type(w, v, named);
     }
     p2o_pb_end(&w->pb, type);
     p2o_pb_end(&w->pb, info);
@@ -279,8 +254,6 @@ static void put_graph_proto(ModelWriter *w, uint32_t field, const Graph *g);
 
 static void put_attribute(ModelWriter *w, const Attr *a)
 {
-    enum { A_KIND_FLOAT = 1, A_KIND_INT, A_KIND_STRING, A_KIND_TENSOR, A_KIND_GRAPH, A_KIND_FLOATS,
-           A_KIND_INTS, A_KIND_STRINGS };
     static const int type[] = {
         [ATTR_INT] = A_KIND_INT,       [ATTR_FLOAT] = A_KIND_FLOAT,   [ATTR_STR] = A_KIND_STRING,
         [ATTR_INTS] = A_KIND_INTS,     [ATTR_FLOATS] = A_KIND_FLOATS, [ATTR_STRS] = A_KIND_STRINGS,
@@ -294,7 +267,7 @@ static void put_attribute(ModelWriter *w, const Attr *a)
     case ATTR_STR:    p2o_pb_text(&w->pb, A_STRING, a->s); break;
     case ATTR_INTS:   p2o_pb_packed_ints(&w->pb, A_INTS, a->ints, a->n); break;
     case ATTR_FLOATS: p2o_pb_packed_floats(&w->pb, A_FLOATS, a->floats, a->n); break;
-    case ATTR_TENSOR: put_tensor(w, A_TENSOR, a->tensor, NULL); break;
+    case ATTR_TENSOR: p2o_put_tensor(w, A_TENSOR, a->tensor, NULL); break;
     case ATTR_GRAPH:  put_graph_proto(w, A_GRAPH, a->graph); break;
     case ATTR_STRS:
         for (size_t i = 0; i < a->n; i++)
@@ -305,14 +278,14 @@ static void put_attribute(ModelWriter *w, const Attr *a)
     p2o_pb_end(&w->pb, m);
 }
 
-static void put_node_proto(ModelWriter *w, const Node *n)
+void p2o_put_node(ModelWriter *w, const Node *n)
 {
     const OnnxInfo *info = p2o_onnx_info(n->op);
     PbMark          m = p2o_pb_begin(&w->pb, GRAPH_NODE);
     for (int i = 0; i < n->nin; i++)
-        p2o_pb_text(&w->pb, NODE_INPUT, n->in[i] ? w->names[n->in[i]->id] : "");
+        p2o_pb_text(&w->pb, NODE_INPUT, n->in[i] ? value_name(w, n->in[i]) : "");
     for (int i = 0; i < n->nout; i++)
-        p2o_pb_text(&w->pb, NODE_OUTPUT, w->names[n->out[i]->id]);
+        p2o_pb_text(&w->pb, NODE_OUTPUT, value_name(w, n->out[i]));
     if (n->name)
         p2o_pb_text(&w->pb, NODE_NAME, n->name);
     p2o_pb_text(&w->pb, NODE_OP, info->name);
@@ -328,10 +301,10 @@ static void put_graph_proto(ModelWriter *w, uint32_t field, const Graph *g)
     bool   main = !g->parent;
     PbMark m = p2o_pb_begin(&w->pb, field);
     for (const Node *n = g->first; n; n = n->next)
-        put_node_proto(w, n);
+        p2o_put_node(w, n);
     p2o_pb_text(&w->pb, GRAPH_NAME, g->name ? g->name : main ? "main" : "body");
     for (size_t i = 0; i < g->inits.n; i++)
-        put_tensor(w, GRAPH_INIT, g->inits.at[i]->tensor, w->names[g->inits.at[i]->id]);
+        p2o_put_tensor(w, GRAPH_INIT, g->inits.at[i]->tensor, value_name(w, g->inits.at[i]));
     for (size_t i = 0; i < g->inputs.n; i++)
         put_port(w, GRAPH_INPUT, g->inputs.at[i], main);
     for (size_t i = 0; i < g->outputs.n; i++)
@@ -370,6 +343,10 @@ static void put_model(ModelWriter *w)
     const Graph *g = w->root;
     Map          domains = { .arena = w->arena };
     w->data_end = 0;
+    if (g->file) {
+        p2o_put_copy(w);
+        return;
+    }
     p2o_pb_int(&w->pb, MODEL_IR_VERSION, ir_version_of(g->opset));
     p2o_pb_text(&w->pb, MODEL_PRODUCER, "pt2onnx");
     if (w->producer_version)
@@ -380,7 +357,7 @@ static void put_model(ModelWriter *w)
     for (size_t i = 0; i < domains.n; i++)
         put_opset(w, domains.at[i].key.p, 1);
     for (size_t i = 0; i + 1 < g->meta.n; i += 2)
-        put_entry(w, MODEL_METADATA, g->meta.at[i], g->meta.at[i + 1]);
+        p2o_put_entry(w, MODEL_METADATA, g->meta.at[i], g->meta.at[i + 1]);
 }
 
 static uint64_t measure(ModelWriter *w)
@@ -395,6 +372,8 @@ static bool start_writer(ModelWriter *w, Diags *d, const Graph *g, const OnnxWri
     *w = (ModelWriter){ .arena = p2o_diags_arena(d), .diags = d, .root = g,
                         .producer_version = o->producer_version };
     w->archives.arena = w->arena;
+    if (g->file)                            /* everything has its name, and was checked when it was read */
+        return true;
     name_values(w);
     return check_values(w, g);
 }
@@ -467,7 +446,7 @@ static bool locate_archives(ModelWriter *w, const Graph *g, const char *model)
 {
     for (size_t i = 0; i < g->inits.n; i++) {
         const Tensor *x = g->inits.at[i]->tensor;
-        if (tensor_nbytes(x) < EXTERNAL_LEAST || !is_linkable(w, x))
+        if (!x || !(g->file ? p2o_copy_is_outside(w, x) : tensor_nbytes(x) >= EXTERNAL_LEAST) || !is_linkable(w, x))
             continue;
         const char *archive = p2o_source_path(x->storage->source);
         void      **slot = p2o_map_slot(&w->archives, str_of(archive));
@@ -515,11 +494,30 @@ static bool is_folder(Diags *d, const char *path)
     return true;
 }
 
+/* A data file of the model that is read would be overwritten. */
+static bool replaces_weights(ModelWriter *w, const char *path)
+{
+    const Map  *sources = &w->root->file->model->sources;
+    struct stat old, new;
+    if (stat(path, &new) != 0)
+        return false;
+    for (size_t i = 0; i < sources->n; i++) {
+        const char *from = sources->at[i].value ? p2o_source_path(sources->at[i].value) : NULL;
+        if (from && stat(from, &old) == 0 && old.st_dev == new.st_dev && old.st_ino == new.st_ino) {
+            p2o_diag_advise(w->diags, DIAG_MISUSE, 0, "give the output another name or folder",
+                            "%s holds weights of the model that is read", path);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool write_files(ModelWriter *w, const char *path)
 {
     const char *data_path = p2o_printf(w->arena, "%s.data", path);
     bool        has_data = w->data_end > 0;
-    if (is_folder(w->diags, path) || (has_data && is_folder(w->diags, data_path)))
+    if (is_folder(w->diags, path) || (has_data && is_folder(w->diags, data_path)) ||
+        (w->root->file && (replaces_weights(w, path) || (has_data && replaces_weights(w, data_path)))))
         return false;
     Sink *model = p2o_sink_file(w->diags, path);
     if (!model)
@@ -542,6 +540,7 @@ bool p2o_onnx_write(Diags *d, const Graph *g, const OnnxWriteOptions *o)
     w.data_name = p2o_printf(w.arena, "%s.data", slash ? slash + 1 : path);
     w.spill = o->external == EXTERNAL_ALWAYS;
     w.link = o->external == EXTERNAL_LINK;
+    w.aside = o->external == EXTERNAL_AUTO || w.spill;
     if (w.link && !locate_archives(&w, g, path))
         return false;
     uint64_t nbytes = measure(&w);

@@ -1,0 +1,287 @@
+"""The example inputs: their names, which axes are dynamic, and how to make them at other sizes.
+
+A Symbol is a size that varies; every dynamic axis has one, and axes with the same name share it.  Other sizes
+are made from the one example by wrapping around or cutting along its dynamic axes, so that values stay legal:
+token ids, masks, probabilities.
+"""
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ._errors import UsageError
+from ._program import is_unreal
+
+Sizes = Dict[str, int]
+
+
+@dataclass
+class Symbol:
+    name: str
+    size: int                                   # in the example
+    places: List[Tuple[int, Optional[int]]] = field(default_factory=list)       # (leaf, axis); None: an int itself
+    low: int = 0
+    high: Optional[int] = None
+
+    def allows(self, n: int) -> bool:
+        return n >= self.low and (self.high is None or n <= self.high)
+
+
+def _resized(t: torch.Tensor, axis: int, n: int) -> torch.Tensor:
+    have = t.shape[axis]
+    if n == have:
+        return t
+    if n < have:
+        return t.narrow(axis, 0, n)
+    if have == 0:
+        shape = list(t.shape)
+        shape[axis] = n
+        return torch.zeros(shape, dtype=t.dtype, device=t.device)
+    index = torch.arange(n, device=t.device)
+    out = t.index_select(axis, index % have)
+    if t.is_floating_point() and not is_unreal(t):          # no two rounds alike: smaller, of the same sign
+        shape = [-1 if k == axis else 1 for k in range(t.dim())]
+        out = out * (0.875 ** (index // have)).to(t.dtype).view(shape)
+    return out
+
+
+def _key(k: Any) -> str:
+    for attribute in ("key", "idx", "name"):
+        if hasattr(k, attribute):
+            return str(getattr(k, attribute))
+    return str(k)
+
+
+def bind_arguments(model: Any, args: Any, kwargs: Optional[Mapping[str, Any]]) -> Tuple[tuple, Dict[str, Any]]:
+    """args as torch.onnx.export takes them: a tensor, a tuple, or one that ends in a dict of keyword arguments."""
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    forward = getattr(model, "forward", model)
+    try:
+        names = list(inspect.signature(forward).parameters)
+    except (TypeError, ValueError):
+        names = []
+    if kwargs is None and args and isinstance(args[-1], dict) and set(args[-1]) <= set(names[len(args) - 1:]):
+        args, kwargs = args[:-1], args[-1]
+    kwargs = dict(kwargs or {})
+    order = {n: i for i, n in enumerate(names)}
+    return args, dict(sorted(kwargs.items(), key=lambda kv: order.get(kv[0], len(order))))
+
+
+class Example:
+    """args and kwargs, flat."""
+
+    def __init__(self, model: Any, args: tuple, kwargs: Dict[str, Any], input_names: Optional[Sequence[str]]) -> None:
+        self.args, self.kwargs = args, kwargs
+        paths, self.spec = pytree.tree_flatten_with_path((args, kwargs))
+        self.leaves = [leaf for _, leaf in paths]
+        self.ports = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]     # the model's inputs
+        self.symbols: Dict[str, Symbol] = {}
+        self.given = list(input_names or [])
+        self.own_names = self._own_names(model, [path for path, _ in paths])
+
+    @property
+    def names(self) -> Dict[int, str]:
+        if len(self.given) > len(self.ports):
+            raise UsageError("%d input names for %d inputs" % (len(self.given), len(self.ports)))
+        return {leaf: self.given[k] if k < len(self.given) else self.own_names[leaf] for k, leaf in enumerate(self.ports)}
+
+    def _own_names(self, model: Any, paths: Sequence[Sequence[Any]]) -> List[str]:
+        try:
+            parameters = list(inspect.signature(getattr(model, "forward", model)).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        names = []
+        for path in paths:
+            keys = [_key(k) for k in path[1:]]
+            if _key(path[0]) == "0":            # positional: by the parameter's name
+                k = int(keys[0])
+                plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+                rest = [p.name for p in parameters if p.kind == p.VAR_POSITIONAL]
+                if k < len(plain):
+                    keys[0] = plain[k]
+                elif rest:
+                    keys[0:1] = [rest[0], str(k - len(plain))]
+                else:
+                    keys[0] = "input_%d" % k
+            names.append("_".join(keys))
+        return names
+
+    def leaf_of(self, name: str) -> Optional[int]:
+        names = self.names
+        for leaf in self.ports:
+            if names[leaf] == name:
+                return leaf
+        for leaf in self.ports:
+            if self.own_names[leaf] == name:
+                return leaf
+        return None
+
+    def declare_int(self, leaf: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
+        """An int that is an input of the model, and may be a size."""
+        self.ports = sorted(self.ports + [leaf])
+        name = name or self.own_names[leaf]
+        if name in self.symbols:
+            raise UsageError("'%s' is the name of an int and of another size" % name)
+        self.symbols[name] = Symbol(name, self.leaves[leaf], [(leaf, None)], low, high)
+
+    def declare(self, leaf: int, axis: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
+        t = self.leaves[leaf]
+        if not isinstance(t, torch.Tensor) or not -t.dim() <= axis < t.dim():
+            raise UsageError("input '%s' has no axis %d" % (self.own_names[leaf], axis))
+        axis %= t.dim()
+        name = name or "%s_%d" % (self.names[leaf], axis)
+        s = self.symbols.get(name)
+        if s is None:
+            s = self.symbols[name] = Symbol(name, t.shape[axis])
+        elif s.size != t.shape[axis]:
+            where = s.places[0]
+            raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes of different sizes "
+                             "different names" % (name, s.size, where[1], self.names[where[0]], t.shape[axis], axis,
+                                                  self.names[leaf]))
+        s.places.append((leaf, axis))
+        s.low = max(s.low, low)
+        s.high = high if s.high is None else s.high if high is None else min(s.high, high)
+
+    @property
+    def sizes(self) -> Sizes:
+        return {s.name: s.size for s in self.symbols.values()}
+
+    def at(self, sizes: Mapping[str, int]) -> List[Any]:
+        """Fresh leaves at these sizes."""
+        leaves = list(self.leaves)
+        for name, n in sizes.items():
+            for leaf, axis in self.symbols[name].places:
+                leaves[leaf] = n if axis is None else _resized(leaves[leaf], axis, n)
+        return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in leaves]
+
+    def call_arguments(self, leaves: Sequence[Any]) -> Tuple[tuple, Dict[str, Any]]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self.spec)
+        return args, kwargs
+
+    def axes(self) -> Dict[str, Dict[int, str]]:
+        """What the converter is told."""
+        out: Dict[str, Dict[int, str]] = {}
+        for s in self.symbols.values():
+            for leaf, axis in s.places:
+                if axis is not None:
+                    out.setdefault(self.names[leaf], {})[axis] = s.name
+        return out
+
+
+def declare_axes(example: Example, axes: Mapping[str, Any], output_names: Sequence[str]) -> Dict[str, Dict[int, str]]:
+    """dynamic_axes: {'x': {0: 'batch'}} or {'x': [0]}.  Gives back what it says of outputs."""
+    outputs: Dict[str, Dict[int, str]] = {}
+    for name, spec in axes.items():
+        if not isinstance(spec, Mapping):
+            spec = {a: None for a in spec}
+        leaf = example.leaf_of(name)
+        if leaf is not None:
+            for axis, label in spec.items():
+                example.declare(leaf, int(axis), label)
+        elif name in output_names or not output_names:
+            outputs[name] = {int(a): n for a, n in spec.items() if n}
+        else:
+            raise UsageError("dynamic_axes: '%s' is neither an input (%s) nor an output (%s)" % (
+                name, ", ".join(example.names.values()), ", ".join(output_names)))
+    return outputs
+
+
+def _declare_dim(example: Example, leaf: int, axis: Optional[int], dim: Any) -> None:
+    kind = getattr(getattr(dim, "type", None), "name", None) or getattr(dim, "name", None)
+    where = "'%s'" % example.own_names[leaf] if axis is None else "axis %d of '%s'" % (axis, example.own_names[leaf])
+    if dim is None or kind == "STATIC" or isinstance(dim, int) and not isinstance(dim, bool):
+        size = example.leaves[leaf] if axis is None else example.leaves[leaf].shape[axis]
+        if isinstance(dim, int) and size != dim:
+            raise UsageError("dynamic_shapes: %s is %d, not %d" % (where, size, dim))
+        return
+    name: Optional[str] = None
+    low, high = getattr(dim, "min", None), getattr(dim, "max", None)
+    if isinstance(dim, str):
+        name, low, high = dim, None, None
+    elif hasattr(dim, "root"):                          # 2*batch: found by the converter
+        low = high = None
+    elif kind not in ("AUTO", "DYNAMIC"):               # torch.export.Dim
+        name = getattr(dim, "__name__", None)
+        if name is None:
+            raise UsageError("dynamic_shapes: %r says nothing about %s" % (dim, where))
+    low = low if isinstance(low, int) else 0
+    high = high if isinstance(high, int) and high < 2 ** 31 else None
+    if axis is None:
+        example.declare_int(leaf, name, low, high)
+    else:
+        example.declare(leaf, axis, name, low, high)
+
+
+def _is_tensor_spec(spec: Any) -> bool:
+    if spec is None:
+        return True
+    if isinstance(spec, Mapping):
+        return all(isinstance(k, int) for k in spec)
+    return isinstance(spec, (list, tuple)) and all(
+        x is None or isinstance(x, (str, int)) or not isinstance(x, (list, tuple, Mapping)) for x in spec)
+
+
+def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> None:
+    """`index` has the example's shape, with leaf numbers for leaves."""
+    if spec is None:
+        return
+    if isinstance(index, int):
+        leaf = example.leaves[index]
+        if type(leaf) is int:
+            _declare_dim(example, index, None, spec)
+            return
+        if not isinstance(leaf, torch.Tensor):
+            raise UsageError("dynamic_shapes: %s is a %s and becomes part of the model; give a tensor to make it an input" % (
+                where, type(leaf).__name__))
+        if not _is_tensor_spec(spec):
+            raise UsageError("dynamic_shapes: %s is a tensor: give {axis: name} or a list" % where)
+        items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
+        for axis, dim in items:
+            _declare_dim(example, index, axis, dim)
+        return
+    if isinstance(index, Mapping):
+        if not isinstance(spec, Mapping):
+            raise UsageError("dynamic_shapes: %s is a dict" % where)
+        for k, v in spec.items():
+            if k not in index:
+                raise UsageError("dynamic_shapes: %s has no '%s'" % (where, k))
+            _declare_tree(example, index[k], v, "%s['%s']" % (where, k))
+        return
+    if isinstance(spec, str) or not isinstance(spec, (list, tuple, Mapping)) and not hasattr(spec, "__dict__"):
+        raise UsageError("dynamic_shapes: %s needs a part for each of its parts" % where)
+    children = index if isinstance(index, (list, tuple)) else pytree.tree_leaves(index)
+    parts = spec if isinstance(spec, (list, tuple)) else pytree.tree_leaves(spec, is_leaf=_is_tensor_spec)
+    if len(parts) != len(children):
+        raise UsageError("dynamic_shapes: %s has %d parts, not %d" % (where, len(children), len(parts)))
+    for k, (i, s) in enumerate(zip(children, parts)):
+        _declare_tree(example, i, s, "%s[%d]" % (where, k))
+
+
+def declare_shapes(example: Example, model: Any, shapes: Any) -> None:
+    """dynamic_shapes: as torch.export takes it, nested as the arguments are, or by flat name."""
+    args, kwargs = pytree.tree_unflatten(list(range(len(example.leaves))), example.spec)
+    if not isinstance(shapes, Mapping):
+        _declare_tree(example, list(args) + list(kwargs.values()), tuple(shapes), "the arguments")
+        return
+    try:
+        bound = inspect.signature(getattr(model, "forward", model)).bind(*args, **kwargs)
+        top: Dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if bound.signature.parameters[name].kind == inspect.Parameter.VAR_KEYWORD:
+                top.update(value)
+            top[name] = value
+    except (TypeError, ValueError):
+        top = {**{"input_%d" % i: x for i, x in enumerate(args)}, **kwargs}
+    for name, spec in shapes.items():
+        if name in top:
+            _declare_tree(example, top[name], spec, "'%s'" % name)
+            continue
+        leaf = example.leaf_of(name)
+        if leaf is None:
+            raise UsageError("dynamic_shapes: there is no input '%s'; there are %s" % (
+                name, ", ".join(list(top) + list(example.names.values()))))
+        _declare_tree(example, leaf, spec, "'%s'" % name)

@@ -1,0 +1,407 @@
+"""export: from a module and one example to an ONNX file that is right at every size."""
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import warnings
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._errors import CaptureError, Diagnostic, DynamicError, Pt2OnnxError, UnsupportedError, UsageError, VerificationError
+from ._library import Conversion
+from ._result import Port, Result
+from ._verify import Check, Runtime, Tolerances, as_arrays, check_at
+
+# torch.onnx.export's, without meaning here.
+LEGACY = frozenset("""export_params training operator_export_type do_constant_folding keep_initializers_as_inputs custom_opsets
+    export_modules_as_functions autograd_inlining dynamo fallback optimize artifacts_dir dump_exported_program profile
+    custom_translation_table example_outputs strip_doc_string enable_onnx_checker use_external_data_format
+    export_type aten propagate google_printer fixed_batch_size add_node_names onnx_shape_inference export_raw_ir
+    backend export_options""".split())
+IN_MEMORY = 1900 << 20          # one piece of protobuf
+
+
+class _Steps:
+    """Says what is going on when it takes long."""
+
+    def __init__(self, shown: bool) -> None:
+        self._bar: Any = None
+        self._shown = shown and sys.stderr.isatty()
+        if self._shown:
+            try:
+                from tqdm import tqdm
+                self._bar = tqdm(bar_format="pt2onnx: {desc} [{elapsed}]", leave=False)
+            except ImportError:
+                pass
+
+    def __call__(self, what: str) -> None:
+        if self._bar is not None:
+            self._bar.set_description_str(what, refresh=True)
+        elif self._shown:
+            print("pt2onnx: %s" % what, file=sys.stderr)
+
+    def done(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Request:
+    """What the user asks of any model, however it is captured."""
+
+    def __init__(self, opset: Optional[int], external: Any, output_names: Sequence[str]) -> None:
+        self.opset, self.external, self.output_names = opset, external, list(output_names)
+        self.input_names: List[str] = []
+        self.axes: Dict[str, Dict[int, str]] = {}
+        self.dims: List[str] = []
+
+    def convert(self, read: Sequence[Callable[[Conversion], None]]) -> Conversion:
+        c = Conversion(self.opset, self.external)
+        try:
+            for r in read:
+                r(c)
+            c.set_names(self.input_names, self.output_names)
+            if self.axes:
+                c.set_dynamic_axes(self.axes)
+            for d in self.dims:
+                c.set_dim(d)
+            c.convert()
+            return c
+        except BaseException:
+            c.close()
+            raise
+
+
+def _reader(ep: Any, given: Mapping[str, Any]) -> Callable[[Conversion], None]:
+    from ._program import program_weights
+    from ._serialize import program_json
+    program, weights = program_json(ep), program_weights(ep, given)
+    return lambda c: c.read_program(program, weights)
+
+
+def _from_module(model: Any, example: Any, plan: Any, request: _Request, given: Mapping[str, Any], tol: Tolerances,
+                 steps: _Steps) -> Any:
+    """(conversion, the sizes it was captured at).  A dynamic capture where that works, else fixed ones."""
+    from ._capture import capture
+    from ._program import coarsest_float
+    first: Optional[Pt2OnnxError] = None
+    tries = [plan.guess, lambda: plan.captures(1)[0]] if example.symbols else [lambda: {}]
+    for sizes_of in tries:
+        try:
+            sizes = sizes_of()
+            steps("capturing")
+            ep = capture(model, example, sizes, dynamic=bool(example.symbols))
+            tol.computed_in = coarsest_float(ep)
+            steps("converting")
+            return request.convert([_reader(ep, given)]), [sizes]
+        except DynamicError as e:
+            first = first or e
+            break                               # captured, but with sizes frozen
+        except CaptureError as e:
+            first = first or e
+    if not example.symbols:
+        raise first or AssertionError()
+    last: Pt2OnnxError = first or AssertionError()
+    readers: List[Any] = []
+    sizes_list = plan.captures(3)
+    for k, sizes in enumerate(sizes_list):
+        steps("capturing at %s" % " ".join("%s=%d" % kv for kv in sizes.items()))
+        ep = capture(model, example, sizes, dynamic=False)
+        tol.computed_in = coarsest_float(ep)
+        readers.append(_reader(ep, given))
+        if k == 0 and len(sizes_list) > 1:
+            continue
+        try:
+            steps("converting")
+            return request.convert(readers), sizes_list[:k + 1]
+        except DynamicError as e:
+            last = e
+    raise last
+
+
+def _ranges(example: Any) -> List[str]:
+    out = []
+    for s in example.symbols.values():
+        if s.high is not None:
+            out.append("%s=%d..%d" % (s.name, s.low, s.high))
+        elif s.low:
+            out.append("%s=%d.." % (s.name, s.low))
+    return out
+
+
+def _write(conversion: Conversion, f: Any, check: Callable[[Any], None]) -> Optional[bytes]:
+    """Checked before it takes its place: first under its name in a folder of its own, then moved."""
+    if f is None or hasattr(f, "write"):
+        buffer = io.BytesIO()
+        conversion.write(buffer)
+        model = buffer.getvalue()
+        check(model)
+        if f is not None:
+            f.write(model)
+            return None
+        return model
+    path = os.path.abspath(os.fspath(f))
+    with tempfile.TemporaryDirectory(prefix=".pt2onnx-", dir=os.path.dirname(path)) as folder:
+        name = os.path.join(folder, os.path.basename(path))
+        conversion.write_file(name)
+        check(name)
+        for part in sorted(os.listdir(folder), key=lambda n: n == os.path.basename(path)):     # the model comes last
+            os.replace(os.path.join(folder, part), os.path.join(os.path.dirname(path), part))
+    return None
+
+
+def _have_runtime() -> bool:
+    try:
+        import onnxruntime  # noqa: F401
+        return True
+    except ImportError:
+        warnings.warn("onnxruntime is not installed: the model was not checked (pip install onnxruntime, or verify=False)",
+                      stacklevel=4)
+        return False
+
+
+def _finish(conversion: Conversion, f: Any, check: Callable[[Any], List[Check]], verbose: bool, report: Any) -> Result:
+    checks: List[Check] = []
+
+    def judge(model: Any) -> None:
+        checks.extend(check(model))
+        bad = [c for c in checks if not c.ok]
+        if bad:
+            raise VerificationError("the model differs from PyTorch; nothing was written:\n" + "\n".join(map(str, checks)))
+
+    try:
+        model = _write(conversion, f, judge)
+        s = conversion.signature()
+        ports = {k: [Port(p["name"], p["dtype"], tuple(p["dims"])) for p in s[k]] for k in ("inputs", "outputs")}
+        result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None, inputs=ports["inputs"],
+                        outputs=ports["outputs"], dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
+                        notes=[d for d in conversion.diagnostics() if d.severity != "error"],
+                        report=conversion.report(), check=checks, _model=model)
+    finally:
+        conversion.close()
+    if report is not None and report is not True and report is not False:
+        if hasattr(report, "write"):
+            report.write(result.report)
+        else:
+            with open(report, "w") as out:
+                out.write(result.report)
+    for d in result.notes:
+        if d.severity == "warning":
+            warnings.warn(str(d), stacklevel=3)
+    if verbose:
+        print(result)
+    return result
+
+
+def _checker(call: Callable[[Dict[str, int]], Tuple[Dict[str, Any], Any]], sizes: Callable[[], Sequence[Dict[str, int]]],
+             tol: Tolerances, steps: _Steps) -> Callable[[Any], List[Check]]:
+    def check(model: Any) -> List[Check]:
+        out: List[Check] = []
+        try:
+            runtime = Runtime(model)
+        except Exception as e:
+            return [Check({}, False, float("inf"), "ONNX Runtime does not load it: %s" % str(e).strip().split("\n")[0])]
+        for s in sizes():
+            steps("checking %s" % " ".join("%s=%d" % kv for kv in s.items()))
+            feeds, want = call(s)
+            out.append(check_at(runtime, feeds, as_arrays(want), s, tol))
+        return out
+    return check
+
+
+def _bounds(conversion: Conversion, example: Any) -> Dict[str, int]:
+    """The largest sizes that the capture was good for, where the user did not say so."""
+    dims = conversion.signature()["dims"]["symbols"]
+    return {n: d["max"] for n, d in dims.items() if n in example.symbols and "max" in d and
+            (example.symbols[n].high is None or d["max"] < example.symbols[n].high)}
+
+
+def _check_sizes(plan: Any, captured: Sequence[Dict[str, int]], bounds: Dict[str, int]) -> List[Dict[str, int]]:
+    """The example's, the smallest, two that no capture used, and those just over a bound if PyTorch goes there: what
+    the model does above a branch on its size must not be guessed from below."""
+    example = plan.example.sizes
+    if not example:
+        return [{}]
+    out = [example]
+    smallest = plan.smallest()
+    if smallest not in out:
+        out.append(smallest)
+    for sizes in plan.others(list(captured) + out):
+        if all(sizes[n] <= bounds.get(n, sizes[n]) for n in sizes):
+            out.append(sizes)
+        if len(out) == 4:
+            break
+    for name, most in bounds.items():
+        over = plan.past(name, most)
+        if over is not None:
+            out.append(over)
+    return out
+
+
+def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any, output_names: Any, dynamic_axes: Any,
+                   dynamic_shapes: Any, weights: Any, request: _Request, verify: bool, tol: Tolerances, verbose: bool,
+                   report: Any) -> Result:
+    import torch
+
+    from ._capture import run, untouched
+    from ._example import Example, bind_arguments, declare_axes, declare_shapes
+    from ._program import is_unreal
+    from ._sizes import SizePlan
+    from ._weights import load_weights
+
+    args, kwargs = bind_arguments(model, args, kwargs)
+    example = Example(model, args, kwargs, input_names)
+    if dynamic_shapes is not None:
+        declare_shapes(example, model, dynamic_shapes)
+    if dynamic_axes:
+        request.axes = declare_axes(example, dynamic_axes, list(output_names or []))
+    request.input_names = list(example.names.values())
+    request.axes = {**example.axes(), **request.axes}
+    request.dims = _ranges(example)
+    unreal = any(is_unreal(t) for t in list(model.parameters()) + list(model.buffers()))
+    given = load_weights(weights)
+
+    def runs(sizes: Dict[str, int]) -> Optional[Exception]:
+        try:
+            run(model, example, sizes)
+            return None
+        except Exception as e:
+            return e
+
+    def call(sizes: Dict[str, int]) -> Tuple[Dict[str, Any], Any]:
+        leaves = example.at(sizes)
+        feeds = {name: x.clone() if isinstance(x, torch.Tensor) else np.array(x)
+                 for name, x in ((n, leaves[leaf]) for leaf, n in example.names.items())}
+        a, k = example.call_arguments(leaves)
+        return feeds, model(*a, **k)
+
+    steps = _Steps(verbose)
+    plan = SizePlan(example, (lambda sizes: None) if unreal else runs)
+    try:
+        with untouched(model):
+            conversion, captured = _from_module(model, example, plan, request, given, tol, steps)
+            bounds = _bounds(conversion, example)
+            for name, most in bounds.items():
+                warnings.warn("%s is at most %d: the model does something else above" % (name, most), stacklevel=3)
+            check: Callable[[Any], List[Check]] = lambda m: []
+            if unreal and verify:
+                warnings.warn("the model has no values: the file was not compared with PyTorch", stacklevel=3)
+            elif verify and _have_runtime():
+                check = _checker(call, lambda: _check_sizes(plan, captured, bounds), tol, steps)
+            steps("writing")
+            return _finish(conversion, f, check, verbose, report)
+    finally:
+        steps.done()
+
+
+def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:
+    """dynamic_axes or flat dynamic_shapes of a program that was captured already: the axes' names, and their ranges."""
+    out: Dict[str, Dict[int, str]] = {}
+    ranges: List[str] = []
+    for port, spec in axes.items():
+        named = out.setdefault(port, {})
+        for axis, dim in spec.items() if isinstance(spec, Mapping) else ((a, True) for a in spec):
+            low, high = getattr(dim, "min", None), getattr(dim, "max", None)
+            if dim is None or isinstance(dim, int) and dim is not True:
+                continue
+            name = dim if isinstance(dim, str) else getattr(dim, "__name__", None) or "%s_%d" % (port, int(axis))
+            named[int(axis)] = name
+            if isinstance(high, int) and high < 2 ** 31:
+                ranges.append("%s=%d..%d" % (name, low if isinstance(low, int) else 0, high))
+    return out, ranges
+
+
+def _load_program(path: str) -> Any:
+    """The saved program in PyTorch, to compare with; None, with a warning, where it cannot be had."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    try:
+        return torch.export.load(path)
+    except Exception as e:
+        warnings.warn("not compared with PyTorch, which does not load %s: %s" % (path, str(e).strip().split("\n")[0]),
+                      stacklevel=4)
+        return None
+
+
+def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynamic_shapes: Any, weights: Any,
+                  request: _Request, verify: bool, tol: Tolerances, verbose: bool, report: Any) -> Result:
+    """An ExportedProgram, a path, or several of either: captures of one model at different sizes."""
+    several = list(model) if isinstance(model, (list, tuple)) else [model]
+    readers: List[Callable[[Conversion], None]] = []
+    for m in several:
+        if isinstance(m, (str, os.PathLike)):
+            path = os.fspath(m)
+            readers.append(lambda c, p=path: c.read_file(p))
+        else:
+            from ._weights import load_weights
+            readers.append(_reader(m, load_weights(weights)))
+    if weights is not None and any(isinstance(m, (str, os.PathLike)) for m in several):
+        raise UsageError("weights= is for modules and ExportedPrograms; a saved program has its own")
+    if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
+        raise UsageError("for a captured program dynamic_shapes is a dict by input name: {'x': {0: 'batch'}}")
+    request.input_names = list(input_names or [])
+    request.axes, request.dims = _flat_axes({**(dynamic_axes or {}), **(dynamic_shapes or {})})
+    conversion = request.convert(readers)
+    check: Callable[[Any], List[Check]] = lambda m: []
+    if verify and _have_runtime():
+        programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m for m in several]
+        programs = [p for p in programs if p is not None and p.example_inputs is not None]
+        check = _checker(lambda at: _call_program(programs[at["capture"]], conversion),
+                         lambda: [{"capture": k} for k in range(len(programs))], tol, _Steps(False))
+    return _finish(conversion, f, check, verbose, report)
+
+
+def _call_program(ep: Any, conversion: Conversion) -> Tuple[Dict[str, Any], Any]:
+    import torch
+    from torch.utils import _pytree as pytree
+    args, kwargs = pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, ep.example_inputs)
+    tensors = [x.clone() for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    feeds = dict(zip([p["name"] for p in conversion.signature()["inputs"]], tensors))
+    with torch.no_grad():
+        return feeds, ep.module()(*args, **kwargs)
+
+
+def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryIO, None] = None, *,
+           kwargs: Optional[Mapping[str, Any]] = None, input_names: Optional[Sequence[str]] = None,
+           output_names: Optional[Sequence[str]] = None, dynamic_axes: Optional[Mapping[str, Any]] = None,
+           dynamic_shapes: Any = None, opset_version: Optional[int] = None, external_data: Union[bool, str, None] = None,
+           weights: Any = None, verify: bool = True, atol: Optional[float] = None, rtol: Optional[float] = None,
+           report: Any = None, verbose: Optional[bool] = None, **legacy: Any) -> Result:
+    """Converts a model to ONNX with the axes dynamic that are said to be.
+
+    model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several captures of
+                    one model at different sizes as a list
+    args, kwargs    one example of the arguments, of any size
+    f               a path or a binary file object; None: in memory, see Result.save
+    dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too
+    dynamic_shapes  as torch.export takes it: strings, Dim, AUTO, nested as the arguments are or by name
+    external_data   True: weights in f + '.data'; False: never; None: when they pass 1.9 GB
+    weights         values for a model without any (meta device): a .safetensors file, a list of them, an
+                    index, a folder, or a dict
+    verify          compares with PyTorch in ONNX Runtime at several sizes; a difference raises, and no file is left
+    report          a path or text file for how each size became dynamic
+    """
+    unknown = sorted(set(legacy) - LEGACY)
+    if unknown:
+        raise TypeError("export() got an unexpected keyword argument '%s'" % unknown[0])
+    if legacy:
+        warnings.warn("without meaning here and ignored: %s" % ", ".join(sorted(legacy)), stacklevel=2)
+    loud = verbose is None or bool(verbose)
+    tol = Tolerances(atol, rtol)
+    request = _Request(opset_version, external_data, output_names or [])
+    kind = type(model).__name__
+    if isinstance(model, (str, os.PathLike)) or kind == "ExportedProgram" or isinstance(model, (list, tuple)):
+        return _export_saved(model, f, input_names, dynamic_axes, dynamic_shapes, weights, request, verify, tol, loud, report)
+    import torch
+    if isinstance(model, torch.jit.ScriptModule):
+        raise UnsupportedError("a ScriptModule cannot be converted yet: export the nn.Module that it was made from")
+    if not isinstance(model, torch.nn.Module):
+        if not callable(model):
+            raise UsageError("model is an nn.Module, an ExportedProgram or a path, not a %s" % kind)
+        raise UsageError("model is a function: put it into the forward of an nn.Module")
+    return _export_module(model, args, f, kwargs, input_names, output_names, dynamic_axes, dynamic_shapes, weights, request,
+                          verify, tol, loud, report)

@@ -1,0 +1,55 @@
+"""An ExportedProgram's weights as the library takes them: by address."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping
+
+import torch
+
+from ._errors import UnsupportedError, UsageError
+from ._library import Weight
+
+
+def _weight(name: str, t: torch.Tensor) -> Weight:
+    t = t.detach()
+    if t.layout != torch.strided or t.is_quantized:
+        raise UnsupportedError("weight %s is %s, not a plain tensor" % (name, t.layout))
+    if t.is_conj() or t.is_neg() or t.device.type != "cpu":
+        t = t.cpu().resolve_conj().resolve_neg()
+    try:
+        storage = t.untyped_storage()
+        data = storage.data_ptr()
+    except Exception as e:
+        raise UnsupportedError("weight %s is a %s without memory of its own: %s" % (name, type(t).__name__, e)) from e
+    return Weight(name, str(t.dtype).replace("torch.", ""), data, storage.nbytes(), t.storage_offset(), tuple(t.shape),
+                  tuple(t.stride()), t)
+
+
+def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.Tensor]) -> List[Weight]:
+    """The program's tensors, or those given in their place."""
+    named: Dict[str, Any] = {**ep.state_dict, **{k: v for k, v in ep.constants.items() if isinstance(v, torch.Tensor)}}
+    out = []
+    for name, t in named.items():
+        new = given.get(name)
+        if new is not None:
+            if tuple(new.shape) != tuple(t.shape) or new.dtype != t.dtype:
+                raise UsageError("weights: %s is %s %s, the model has %s %s" % (
+                    name, str(new.dtype), list(new.shape), str(t.dtype), list(t.shape)))
+            t = new
+        elif is_unreal(t):
+            raise UsageError("%s has no values (%s) and weights= has none by that name" % (name, t.device))
+        out.append(_weight(name, t))
+    return out
+
+
+def is_unreal(t: torch.Tensor) -> bool:
+    """On the meta device or fake: a shape without values."""
+    return t.is_meta or type(t).__name__ == "FakeTensor"
+
+
+def coarsest_float(ep: torch.export.ExportedProgram) -> str:
+    """The least precise floating type that the program computes in; "": none below float32."""
+    dtypes = set()
+    for node in ep.graph.nodes:
+        value = node.meta.get("val")
+        dtypes |= {x.dtype for x in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(x, torch.Tensor)}
+    return "bfloat16" if torch.bfloat16 in dtypes else "float16" if torch.float16 in dtypes else ""

@@ -400,11 +400,11 @@ static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const H
     return is_left_over(in, c, from, s.from, s.n) && is_left_over(in, c, to, s.to, s.n);
 }
 
-/* Beside a -1, or the open size that took its place, what else is open may be a number as well as a size: the
- * order of the groups proves nothing. */
+/* Alone beside a -1, or the open size that took its place, a literal may be a number as well as a size: the order of
+ * two groups proves nothing. */
 static bool has_hole(const Infer *in, Shape to)
 {
-    for (int i = 0; i < to.rank; i++)
+    for (int i = 0; i < to.rank && to.rank <= 2; i++)
         if (!to.at[i] || (is_soft(in, to.at[i]) && p2o_is_hole(in->bind, to.at[i])))
             return true;
     return false;

@@ -206,10 +206,13 @@ bool p2o_declare_range(Program *p, Bindings *b, Str spec)
                         STR_ARG(spec));
         return false;
     }
-    Dim sym = p2o_dim_sym(p->dims, p2o_str_dup(p->arena, name));
+    bool known = p2o_dim_has_sym(p->dims, name);
+    Dim  sym = p2o_dim_sym(p->dims, p2o_str_dup(p->arena, name));
     p2o_set_role(b, sym, ROLE_USER);
     VEC_PUSH(p->arena, &p->declared, (ProgramRange){ p2o_str_dup(p->arena, spec), sym, lo, hi });
-    if (lo != hi)
+    if (lo == hi && known)
+        p2o_bind(b, sym, p2o_dim_int(p->dims, lo));     /* else when it is known what it names */
+    else if (lo != hi)
         p2o_dim_set_range(p->dims, sym, lo == NO_LOWER ? 0 : lo, hi);
     return true;
 }

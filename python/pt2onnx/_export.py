@@ -315,6 +315,8 @@ def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List
 
 def _load_program(path: str) -> Any:
     """The saved program in PyTorch, to compare with; None, with a warning, where it cannot be had."""
+    if path.endswith(".onnx"):
+        return None
     try:
         import torch
     except ImportError:
@@ -374,7 +376,7 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
     """Converts a model to ONNX with the axes dynamic that are said to be.
 
     model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several captures of
-                    one model at different sizes as a list
+                    one model at different sizes as a list; or the path of an ONNX model, to change its sizes
     args, kwargs    one example of the arguments, of any size
     f               a path or a binary file object; None: in memory, see Result.save
     dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too

@@ -34,6 +34,9 @@ def main():
         except pt2onnx.DynamicError as e:
             assert e.diagnostics and e.diagnostics[0].line, e.diagnostics
         assert not os.path.exists(os.path.join(folder, "no.onnx"))
+        changed = pt2onnx.export(path, f=os.path.join(folder, "changed.onnx"), dynamic_axes={"input": {0: "n", 1: "t"}})
+        assert changed.inputs[0].dims == ("n", "t", 10), changed.inputs
+        np.testing.assert_array_equal(changed(data["s2.in.0"]), r(data["s2.in.0"]))
         for command in ([sys.executable, "-m", "pt2onnx"], [os.path.join(os.path.dirname(sys.executable), "pt2onnx")]):
             p = subprocess.run(command + ["verify", path, "--data", os.path.join(EXAMPLES, "rnn.npz")], capture_output=True,
                                text=True)

@@ -49,6 +49,14 @@ Ops *p2o_ops_new(Arena *a, Dims *t)
     return o;
 }
 
+bool p2o_op_counts(const AtenOp *op, const char *arg)
+{
+    for (Str rest = str_of(op->counts ? op->counts : ""); rest.n;)
+        if (str_is(p2o_str_cut(rest, ' ', &rest), arg))
+            return true;
+    return false;
+}
+
 const AtenOp *p2o_ops_find(const Ops *o, Str key)
 {
     const OpRow *row = p2o_map_get(&o->rows, key);

@@ -107,6 +107,7 @@ static bool must_have_k(Infer *in, const Call *c, int64_t least, int *dim)
                   p2o_dim_text(in->dims, size));
         return false;
     }
+    needs_le(in, k, size, "k elements are there");
     return true;
 }
 

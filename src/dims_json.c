@@ -1,5 +1,7 @@
 /* The metadata entry `pt2onnx.dims`: {"symbols": {name: {min, max, captured}}, "outputs": {name: [size]},
- * "guards": [...]}, sizes as expressions of the symbols. */
+ * "needs": [...], "guards": [...]}: sizes are expressions of the symbols, needs what operators and the capture
+ * demand of them, guards the capture's own words. */
+#include "dyn/range.h"
 #include "format/json.h"
 #include "report.h"
 
@@ -12,7 +14,7 @@ typedef struct DimsJson {
 
 static void put_quoted(Buf *b, const char *s) { p2o_json_quote(b, str_of(s)); }
 
-/* The capture's bounds for a symbol, under whatever name it has now. */
+/* min and max are what is known to be needed; PyTorch's habit of writing 2 for the least size is not. */
 static void put_symbol(void *user, Dim sym)
 {
     DimsJson *j = user;
@@ -23,20 +25,21 @@ static void put_symbol(void *user, Dim sym)
     *slot = j;
     p2o_puts(&j->out, j->seen.n > 1 ? "," : "");
     put_quoted(&j->out, p2o_dim_name(sym));
-    p2o_dim_range(j->prog->dims, sym, &lo, &hi);
-    for (size_t i = 0; i < j->prog->ranges.n; i++) {
-        const ProgramRange *r = &j->prog->ranges.at[i];
-        if (r->dim && p2o_resolve(j->bind, r->dim) == sym) {
-            lo = r->lo > lo ? r->lo : lo;
-            hi = r->hi < hi ? r->hi : hi;
-        }
+    p2o_range_of(j->prog, j->bind, sym, &lo, &hi);
+    const char *sep = ":{";
+    if (lo > 0) {
+        p2o_putf(&j->out, "%s\"min\":%lld", sep, (long long)lo);
+        sep = ",";
     }
-    p2o_putf(&j->out, ":{\"min\":%lld", (long long)lo);
-    if (hi != NO_UPPER)
-        p2o_putf(&j->out, ",\"max\":%lld", (long long)hi);
-    if (p2o_dim_hint(j->prog->dims, sym, &hint))
-        p2o_putf(&j->out, ",\"captured\":%lld", (long long)hint);
-    p2o_puts(&j->out, "}");
+    if (hi != NO_UPPER) {
+        p2o_putf(&j->out, "%s\"max\":%lld", sep, (long long)hi);
+        sep = ",";
+    }
+    if (p2o_dim_hint(j->prog->dims, sym, &hint)) {
+        p2o_putf(&j->out, "%s\"captured\":%lld", sep, (long long)hint);
+        sep = ",";
+    }
+    p2o_puts(&j->out, *sep == ':' ? ":{}" : "}");
 }
 
 static void put_shape(DimsJson *j, const char *name, Shape s, bool first)
@@ -65,7 +68,17 @@ const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g)
     p2o_puts(&j.out, "},\"outputs\":{");
     for (size_t i = 0; i < g->outputs.n; i++)
         put_shape(&j, g->outputs.at[i]->name, g->outputs.at[i]->shape, i == 0);
-    p2o_puts(&j.out, "},\"guards\":[");
+    p2o_puts(&j.out, "},\"needs\":[");
+    Map needs = { .arena = p->arena };
+    for (size_t i = 0; i < p2o_nneed(b); i++) {
+        const char *text = p2o_range_need(p, b, p2o_need_at(b, i));
+        if (!text || p2o_map_get(&needs, str_of(text)))
+            continue;
+        p2o_puts(&j.out, needs.n ? "," : "");
+        *p2o_map_slot(&needs, str_of(text)) = &j;
+        put_quoted(&j.out, text);
+    }
+    p2o_puts(&j.out, "],\"guards\":[");
     for (size_t i = 0; i < p->guards.n; i++) {
         p2o_puts(&j.out, i ? "," : "");
         put_quoted(&j.out, p->guards.at[i]);

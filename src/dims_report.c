@@ -1,5 +1,6 @@
 /* The report on sizes (--report): inputs and outputs, the symbols and where they come from, every literal of
  * a fixed capture that became symbolic, and what the model needs of the sizes. */
+#include "dyn/range.h"
 #include "report.h"
 
 static void put_place(Buf *b, const Program *p, Loc loc)
@@ -36,13 +37,16 @@ static void put_symbol_row(void *user, Dim sym)
         if (p2o_hint_at(r->bind, sym, k, &v))
             p2o_putf(r->out, "%s%lld", k ? ", " : "", (long long)v);
     }
-    p2o_puts(r->out, " |\n");
+    int64_t lo, hi;
+    p2o_range_of(r->prog, r->bind, sym, &lo, &hi);
+    p2o_putf(r->out, lo > 0 ? " | %lld.." : " | ..", (long long)lo);
+    p2o_putf(r->out, hi != NO_UPPER ? "%lld |\n" : " |\n", (long long)hi);
 }
 
 static void put_symbols(Buf *b, const Program *p, Bindings *bind)
 {
     SymbolRows r = { .out = b, .prog = p, .bind = bind, .seen = { .arena = p->arena } };
-    p2o_puts(b, "\n## Dynamic sizes\n\n| size | | in the captures |\n|---|---|---|\n");
+    p2o_puts(b, "\n## Dynamic sizes\n\n| size | | in the captures | range |\n|---|---|---|---|\n");
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         Shape s = p->main->inputs.at[i]->type.shape;
         for (int k = 0; k < s.rank; k++)
@@ -74,6 +78,20 @@ static void put_events(Buf *b, const Program *p, Bindings *bind)
     }
 }
 
+static void put_needs(Buf *b, const Program *p, Bindings *bind)
+{
+    p2o_puts(b, "\n## What the model needs of them\n\n");
+    for (size_t i = 0; i < p2o_nneed(bind); i++) {
+        const Need *n = p2o_need_at(bind, i);
+        const char *text = p2o_range_need(p, bind, n);
+        if (!text)
+            continue;
+        p2o_putf(b, "- `%s`: %s ", text, n->by);
+        put_place(b, p, n->loc);
+        p2o_puts(b, "\n");
+    }
+}
+
 const char *p2o_report_dims(Program *p, Bindings *bind, const Graph *g)
 {
     Buf b = { .arena = p->arena };
@@ -81,6 +99,7 @@ const char *p2o_report_dims(Program *p, Bindings *bind, const Graph *g)
     put_ports(&b, g, "input", g->inputs.at, g->inputs.n);
     put_ports(&b, g, "output", g->outputs.at, g->outputs.n);
     put_symbols(&b, p, bind);
+    put_needs(&b, p, bind);
     put_events(&b, p, bind);
     p2o_puts(&b, "\n## Notes\n\n");
     for (size_t i = 0; i < p2o_diags_count(p->diags); i++) {

@@ -52,6 +52,12 @@ run includes sh "$top/tools/check_includes"
 run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
 run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
 run ops sh "$top/test/ops/run_slice.sh" "$build/pt2onnx" "$scratch/ops"
+if command -v python3 > /dev/null; then
+    run sizes python3 "$top/test/model/sizes.py" "$build/pt2onnx"
+else
+    run sizes sh -c 'echo no Python; exit 77'
+fi
+run sizes-live "$top/tools/with_torch" python "$top/test/model/sizes.py" "$build/pt2onnx" --live
 run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
 run onnx sh "$top/test/onnx/run.sh" "$build/pt2onnx" "$scratch/onnx"
 run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$build/pt2onnx"

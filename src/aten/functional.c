@@ -507,13 +507,14 @@ static void note_missing(Functional *f, const Call *c)
 }
 
 /* `raw` stored in v's own type and shape; `out` is v's name from here on.  An out= tensor of another shape
- * is resized to the result's. */
-static void store(Functional *f, Var *v, Var *raw, Var *out, bool may_resize)
+ * is resized to the result's, as is what resize_ is about. */
+static void store(Functional *f, Var *v, Var *raw, Var *out, bool is_out, bool is_resize)
 {
     Var *now = current(f, v), *stored = raw;
-    bool resized = may_resize && out && v->recorded.kind == TY_TENSOR && !same_recorded_shape(v, out);
-    if (resized && (alias_of(f, v)->parent || v->recorded.dtype != out->recorded.dtype)) {
-        refuse_at(f, "an out= tensor of another shape that is a view or of another type");
+    bool reshaped_out = is_out && out && v->recorded.kind == TY_TENSOR && !same_recorded_shape(v, out);
+    bool resized = is_resize || reshaped_out;
+    if (resized && (alias_of(f, v)->parent || (reshaped_out && v->recorded.dtype != out->recorded.dtype))) {
+        refuse_at(f, "a tensor of another shape that is a view or of another type");
         return;
     }
     if (!resized)
@@ -533,6 +534,11 @@ static const char *result_stem(Functional *f, const Var *out)
     return p2o_str_dup(f->arena, stem);
 }
 
+static bool resizes(const Call *c)
+{
+    return same(c->schema->key, "aten::resize") || same(c->schema->key, "aten::resize_as");
+}
+
 /* written = twin(...): the first argument, or those at the end that are left over. */
 static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritten)
 {
@@ -548,7 +554,7 @@ static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritte
     }
     VEC_PUSH(f->arena, &f->calls, c);
     for (int i = 0; i < n; i++)
-        store(f, given->args[from + i].var, c->outs[i], given->outs[i], nwritten > 0);
+        store(f, given->args[from + i].var, c->outs[i], given->outs[i], nwritten > 0, resizes(c));
 }
 
 /* Strides count in the storage, so they are taken of the tensor that owns it.  false after a diagnostic. */

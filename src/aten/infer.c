@@ -136,7 +136,8 @@ static void report_fixed(Infer *in, Dim sym, const char *needs)
     if (at.input)
         who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
     if (at.input && p2o_dim_hint(in->dims, sym, &hint))
-        advice = p2o_printf(in->arena, "leave that axis at %lld", (long long)hint);
+        advice = p2o_printf(in->arena, "leave that axis at %lld%s", (long long)hint, p2o_ncapture(in->bind) > 1 ? "" :
+                            "; if it should be dynamic, a second capture at another size shows what follows it");
     p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice, "%s can't be dynamic: %s needs %s",
                     who, in->call->target, needs);
     in->failed = true;
@@ -216,6 +217,41 @@ static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
     return true;
 }
 
+static void note_need(Infer *in, NeedKind kind, Dim a, Dim b, const char *what)
+{
+    p2o_need(in->bind, (Need){ kind, a, b, p2o_printf(in->arena, "%s, %s", in->call->target, what), in->call->loc });
+}
+
+void needs_le(Infer *in, Dim a, Dim b, const char *what)
+{
+    a = p2o_resolve(in->bind, a);
+    b = p2o_resolve(in->bind, b);
+    if (a && b && !has_open(in, a) && !has_open(in, b) && p2o_dim_le(in->dims, a, b) != YES)
+        note_need(in, NEED_LE, a, b, what);
+}
+
+/* b = min(b, c) says b <= c, b = max(b, c) says c <= b. */
+static bool is_bound_by(Infer *in, Dim a, Dim b, const char *what)
+{
+    DimKind kind = p2o_dim_kind(a);
+    for (int i = 0; i < 2 && (kind == DIM_MIN || kind == DIM_MAX); i++) {
+        Dim other = p2o_dim_operand(a, 1 - i);
+        if (p2o_dim_operand(a, i) != b)
+            continue;
+        needs_le(in, kind == DIM_MIN ? b : other, kind == DIM_MIN ? other : b, what);
+        return true;
+    }
+    return false;
+}
+
+void needs_equal(Infer *in, Dim a, Dim b, const char *what)
+{
+    a = p2o_resolve(in->bind, a);
+    b = p2o_resolve(in->bind, b);
+    if (!is_bound_by(in, a, b, what) && !is_bound_by(in, b, a, what))
+        note_need(in, NEED_EQ, a, b, what);
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
@@ -234,6 +270,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_ASSUMED:
         if (has_open(in, a) || has_open(in, b))
             return true;                    /* asked again once everything is settled */
+        needs_equal(in, a, b, what);
         p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);
         return true;
@@ -250,6 +287,29 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     return false;
 }
 
+static bool was_always_one(Infer *in, Dim d)
+{
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    return true;
+}
+
+/* A literal 1 broadcasts.  So does what is still open and was 1 in every capture: it must be 1 beside a size
+ * that was another; beside one that was 1 too it may follow that, and stays open. */
+bool is_one_beside(Infer *in, Dim d, Dim beside)
+{
+    d = p2o_resolve(in->bind, d);
+    if (!has_open(in, d))
+        return dim_is(d, 1);
+    if (!was_always_one(in, d))
+        return false;
+    if (!was_always_one(in, p2o_resolve(in->bind, beside)))
+        harden(in, d);
+    return true;
+}
+
 bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what)
 {
     int lead = to.rank - from.rank;
@@ -258,7 +318,7 @@ bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *wha
         return false;
     }
     for (int i = 0; i < from.rank; i++)
-        if (!dim_is(from.at[i], 1) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+        if (!is_one_beside(in, from.at[i], to.at[lead + i]) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
             return false;
     return true;
 }
@@ -339,21 +399,6 @@ Shape shape_list(Infer *in, const Call *c, const char *name)
     return (Shape){ n, at };
 }
 
-/* A literal 1 broadcasts, whatever else it might have followed; so does what is still open but was 1 in
- * every capture. */
-static bool is_open_one(Infer *in, Dim d)
-{
-    int64_t v;
-    d = p2o_resolve(in->bind, d);
-    if (!has_open(in, d))
-        return dim_is(d, 1);
-    for (int k = 0; k < p2o_ncapture(in->bind); k++)
-        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
-            return false;
-    harden(in, d);
-    return true;
-}
-
 Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
 {
     if (a.rank < b.rank) {
@@ -365,9 +410,9 @@ Shape broadcast(Infer *in, const Call *c, Shape a, Shape b)
     int  lead = a.rank - b.rank;
     for (int i = 0; i < b.rank; i++) {
         Dim x = a.at[lead + i], y = b.at[i];
-        if (is_open_one(in, x))
+        if (is_one_beside(in, x, y))
             at[lead + i] = y;
-        else if (!is_open_one(in, y))
+        else if (!is_one_beside(in, y, x))
             must_equal(in, c, x, y, "sizes to broadcast");
     }
     return (Shape){ a.rank, at };
@@ -502,7 +547,7 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE && !(c->op->counts && same(a->name, c->op->counts)))
+        else if (x->kind != ARG_NONE && !p2o_op_counts(c->op, a->name))
             ok = item_is_const(a->base, x);
         if (!ok) {
             rule_unsupported(in, "argument '%s' must be a constant", a->name);
@@ -600,7 +645,7 @@ static void outputs_have_types(Infer *in)
 /* The proof that a type is right: at each capture's sizes it is what that capture recorded. */
 static void check_recorded(Infer *in, Var *v)
 {
-    for (int k = 0; k < p2o_ncapture(in->bind); k++) {
+    for (int k = 0; k < p2o_ncapture(in->bind) && !in->prog->proven; k++) {
         Type file = k == 0 ? v->recorded : v->also ? v->also[k - 1] : (Type){ 0 };
         if (types_match(in, v->type, file, k))
             continue;
@@ -694,6 +739,7 @@ bool p2o_infer(Program *p, Bindings *b)
 
     do {                                    /* each round binds at least one symbol more: it ends */
         bound = p2o_bindings_count(b);
+        p2o_forget_unsettled(b);
         for (size_t i = 0; i < p->ranges.n; i++)
             p2o_dim_set_floor(p->dims, p2o_resolve(b, p->ranges.at[i].dim), p->ranges.at[i].lo);
         resolve_inputs(&in);

@@ -43,6 +43,9 @@ void rule_unsupported(Infer *in, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Demands; false after a diagnostic. */
 bool must_rank(Infer *in, const Call *c, const char *name, int rank);
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what);
+/* At every size that works: said in the report, and held against the ranges that the user gives. */
+void needs_le(Infer *in, Dim a, Dim b, const char *what);
+void needs_equal(Infer *in, Dim a, Dim b, const char *what);
 bool must_wrap(Infer *in, int64_t dim, int rank, int *out);                     /* dim in range */
 bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out);              /* 0-d accepts 0, -1 */
 bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *what);   /* by broadcasting */
@@ -53,6 +56,8 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out);
 /* Sizes that are still open: literals of a fixed capture that may follow a dynamic size. */
 bool is_soft(const Infer *in, Dim d);
 bool has_open(const Infer *in, Dim d);                          /* a soft one occurs in it */
+Shape resolved_shape(Infer *in, Shape s);                      /* with the bindings made so far */
+bool is_one_beside(Infer *in, Dim d, Dim beside);              /* 1, or open and to be stretched to the other */
 bool harden(Infer *in, Dim soft);                               /* keeps its literal; true for others */
 /* start:end of a dim as Python slices it, either NULL: absent; false after a diagnostic. */
 bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to);

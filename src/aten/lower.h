@@ -145,6 +145,22 @@ Shape  joint_shape(Lower *lo, Shape a, Shape b);
 Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 
+/* A Loop (loop.c).  Nodes made between opening and closing are its body's, which sees all values made before;
+ * states go round in the order they are asked for, and keep their types. */
+typedef struct Rounds {
+    Builder *outer;
+    Graph   *body;
+    Value   *round;             /* int64, rank 0: 0, 1, ... */
+    Value   *first[8];          /* what the states begin with */
+    int      nstate;
+} Rounds;
+Rounds open_rounds(Lower *lo, const char *name);
+Value *round_state(Rounds *r, Value *first);
+/* Up to `count` rounds (NULL: any number) while go_on holds (NULL: always), which `start` says of the first (NULL:
+ * it does); next and out are by state. */
+void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on, Value *const *next, Value **out);
+Value *any_true(Lower *lo, Value *x);                           /* rank 0; of nothing: false */
+
 /* Sizes at run time (dims.c). */
 Value *dim_value(Lower *lo, Dim d);                             /* int64, rank 1 of one element */
 Value *dim_scalar(Lower *lo, Dim d);                            /* int64, rank 0 */

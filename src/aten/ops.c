@@ -4,10 +4,10 @@
 
 /* Each table ends in a row without a schema. */
 #define TABLES(X) \
-    X(act) X(attn) X(cast) X(control) X(conv) X(create) X(distance) X(fft) \
-    X(index) X(join) X(linalg) X(logic) X(loss) X(math) X(norm) X(pad) \
+    X(act) X(attn) X(bessel) X(cast) X(control) X(conv) X(create) X(distance) X(factor) X(fft) X(float) X(gamma) X(gradient) \
+    X(histogram) X(index) X(join) X(linalg) X(logic) X(loss) X(math) X(norm) X(orthogonal) X(pad) \
     X(pool) X(random) X(reduce) X(resize) X(rnn) X(scan) X(scatter) X(solve) \
-    X(sort) X(special) X(stride) X(sym) X(unary) X(view) X(vision)
+    X(singular) X(sort) X(special) X(storage) X(stride) X(sym) X(unary) X(view) X(vision)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)
@@ -47,6 +47,14 @@ Ops *p2o_ops_new(Arena *a, Dims *t)
         }
     }
     return o;
+}
+
+bool p2o_op_counts(const AtenOp *op, const char *arg)
+{
+    for (Str rest = str_of(op->counts ? op->counts : ""); rest.n;)
+        if (str_is(p2o_str_cut(rest, ' ', &rest), arg))
+            return true;
+    return false;
 }
 
 const AtenOp *p2o_ops_find(const Ops *o, Str key)

@@ -18,7 +18,7 @@ typedef struct AtenOp {
     OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
-    const char  *counts;     /* a Scalar or int argument that counts elements: a size like any SymInt */
+    const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
@@ -56,6 +56,7 @@ bool             p2o_knows_complex(const Call *c);              /* or has none t
 typedef struct Ops Ops;
 
 Ops          *p2o_ops_new(Arena *a, Dims *t);
+bool          p2o_op_counts(const AtenOp *op, const char *arg);
 const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Tensor"; NULL: none */
 /* Rows in table order; NULL past the last. */
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);

@@ -100,6 +100,7 @@ static Dim conv_out(Infer *in, Dim size, Dim kernel, const ConvSizes *v, int i)
     Dims *t = in->dims;
     Dim   room = p2o_dim_sub(t, p2o_dim_add(t, size, int_dim(in, 2 * v->padding[i])),
                              conv_reach(in, kernel, v, i));
+    needs_le(in, int_dim(in, 0), room, "the kernel fits into the padded input");
     return p2o_dim_add(t, p2o_dim_floordiv(t, room, int_dim(in, v->stride[i])), int_dim(in, 1));
 }
 

@@ -3,7 +3,7 @@
  * Products that ONNX has no operator for are written as an Einsum over labelled dims: an equation is
  * read, or made up, once for the rule and once for the lowering (Equation below).  Ellipses become
  * labels, since ONNX wants equal ranks behind them. */
-#include "aten/lower.h"
+#include "aten/matrix.h"
 
 #include <math.h>
 
@@ -891,13 +891,11 @@ static bool must_be_square(Infer *in, const Call *c, Shape s)
 static void shape_matrix_power(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    if (int_arg(c, "n") < 0)
-        rule_unsupported(in, "a negative power");
-    else if (must_be_square(in, c, x.shape))
+    if (int_arg(c, "n") < 0 ? must_be_squares(in, c, x) : must_be_square(in, c, x.shape))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* By squaring; the power 0 is the identity. */
+/* By squaring; the power 0 is the identity, negative ones are those of the inverse. */
 static Value *lower_matrix_power(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self"), *y = NULL;
@@ -906,7 +904,10 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
         Value *eye = emit(lo, ONNX_Equal, unsqueeze(lo, i, 1), i);
         return expand(lo, cast(lo, eye, x->dtype), out_shape(c, 0));
     }
-    for (int64_t n = int_arg(c, "n"); n > 0; n /= 2) {
+    if (int_arg(c, "n") < 0)
+        x = as_batches(lo, inverse_of(lo, as_one_batch(lo, x)), c, 0);
+    uint64_t power = (uint64_t)int_arg(c, "n");
+    for (uint64_t n = int_arg(c, "n") < 0 ? -power : power; n > 0; n /= 2) {
         if (n % 2)
             y = y ? emit(lo, ONNX_MatMul, y, x) : x;
         if (n > 1)
@@ -919,8 +920,8 @@ static Value *lower_matrix_power(Lower *lo, const Call *c)
 typedef struct Norm {
     int     ndim, dim[MAX_RANK];
     bool    is_matrix;                  /* over the two dims, rows first */
-    double  ord;                        /* of a vector, or 1 and inf of a matrix */
-    bool    frobenius;
+    double  ord;                        /* of a vector, or 1, 2 and inf of a matrix */
+    bool    frobenius, nuclear;
 } Norm;
 
 /* The dims; all of them when not given. */
@@ -949,6 +950,7 @@ static const char *read_norm(const Call *c, Norm *n)
         return wrong;
     n->ord = 2;
     n->frobenius = ord->kind == ARG_STR && same(ord->s, "fro");
+    n->nuclear = ord->kind == ARG_STR && same(ord->s, "nuc");
     if (any && (ord->kind == ARG_NONE || (n->ndim == 1 && ord->kind != ARG_STR))) {
         p2o_number_is_const(ord, &n->ord);
         return NULL;
@@ -971,8 +973,8 @@ static void shape_norm(Infer *in, const Call *c)
         rule_fail(in, "%s", wrong ? wrong : "not a float type");
         return;
     }
-    if (n.is_matrix && !n.frobenius && fabs(n.ord) != 1 && !isinf(n.ord)) {
-        rule_unsupported(in, "a norm by singular values (2, -2, nuc)");
+    if (n.is_matrix && !n.frobenius && !n.nuclear && fabs(n.ord) != 1 && fabs(n.ord) != 2 && !isinf(n.ord)) {
+        rule_fail(in, "a matrix norm of order %g", n.ord);
         return;
     }
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
@@ -986,13 +988,17 @@ static void shape_norm(Infer *in, const Call *c)
     set_out(in, c, 0, t, (Shape){ r, at });
 }
 
-/* Over dims, n of them; without any, of single elements. */
+/* Over dims, n of them; without any, of single elements.  The largest of no sizes is 0. */
 static Value *norm_over(Lower *lo, OnnxOp op, Value *x, const int *dims, int n, bool keep)
 {
     int64_t axes[MAX_RANK];
-    for (int i = 0; i < n; i++)
+    bool    may_be_empty = false;
+    for (int i = 0; i < n; i++) {
         axes[i] = dims[i];
-    return n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
+        may_be_empty |= !never_zero(lo, size_at(x, dims[i]));
+    }
+    Value *y = n ? reduce(lo, op, x, axes, n, keep) : emit(lo, ONNX_Abs, x);
+    return op == ONNX_ReduceMax && may_be_empty ? emit(lo, ONNX_Max, y, num(lo, x->dtype, 0)) : y;
 }
 
 /* (sum |x|^p)^(1/p), with its limits at 0 and the infinities. */
@@ -1013,6 +1019,22 @@ static Value *vector_norm(Lower *lo, Value *x, const Norm *n, bool keep)
     return emit(lo, ONNX_Pow, sum, num(lo, t, 1 / p));
 }
 
+/* 2, -2 and nuc: the largest, smallest and sum of the singular values.  Of none the largest is 0. */
+static Value *spectral_norm(Lower *lo, const Call *c, Value *x, const Norm *n)
+{
+    const int64_t axis = 1;
+    int64_t       perm[MAX_RANK];
+    int           k = 0;
+    for (int i = 0; i < rank(x); i++)
+        if (!has_label(n->dim, 2, i))
+            perm[k++] = i;
+    perm[k++] = n->dim[0];
+    perm[k++] = n->dim[1];
+    Value *s = singular_values(lo, as_one_batch(lo, transpose(lo, x, perm)));
+    s = reduce(lo, n->nuclear ? ONNX_ReduceSum : n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, s, &axis, 1, false);
+    return as_batches(lo, n->ord > 0 && !n->nuclear ? emit(lo, ONNX_Max, s, num(lo, DT_F64, 0)) : s, c, 0);
+}
+
 /* 1: the largest column sum; inf: the largest row sum; negative: the smallest.  The first reduction
  * keeps its dim, of size 1, for the second to take both away. */
 static Value *matrix_norm(Lower *lo, Value *x, const Norm *n, bool keep)
@@ -1030,6 +1052,8 @@ static Value *lower_norm(Lower *lo, const Call *c)
     read_norm(c, &n);
     if (rank(x) == 0)
         n.ndim = 0;
+    if (n.is_matrix && !n.frobenius && (n.nuclear || fabs(n.ord) == 2))
+        return spectral_norm(lo, c, x, &n);
     return (n.is_matrix ? matrix_norm : vector_norm)(lo, x, &n, bool_arg(c, "keepdim"));
 }
 
@@ -1080,17 +1104,13 @@ const AtenOp p2o_ops_linalg[] = {
     { "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", shape_cross, .lower = lower_cross },
     { "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", shape_cross, .lower = lower_cross },
     { "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", shape_vecdot, .lower = lower_vecdot },
-    { "matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
-      .limits = "no negative powers" },
-    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
-      .limits = "no negative powers" },
-    { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
-      .limits = "no singular values (2, -2, nuc of matrices)" },
-    { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm,
-      .limits = "no singular values (2, -2, nuc of matrices)" },
+    { "matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power },
+    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power },
+    { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm },
+    { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm },
     { "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], " NORM_ARGS, shape_norm,
-      .lower = lower_norm, .limits = "no singular values (2, -2, nuc)" },
+      .lower = lower_norm },
     { "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], " NORM_ARGS, shape_norm,
-      .lower = lower_norm, .limits = "no singular values (2, -2, nuc)" },
+      .lower = lower_norm },
     { 0 },
 };

@@ -141,12 +141,26 @@ static bool find_mode(const char *name, PadMode *mode)
     return false;
 }
 
+/* What is mirrored must be there. */
+static void needs_reflected(Infer *in, const Call *c, const char *name)
+{
+    Shape s = shape_arg(c, "self");
+    for (int i = 0; i < 2 * s.rank; i++) {
+        Dim pad = pad_at(in->dims, c, name, s.rank, i / 2, i % 2);
+        if (!dim_is(pad, 0))
+            needs_le(in, p2o_dim_add(in->dims, pad, int_dim(in, 1)), s.at[i / 2], "reflected pads are smaller than the size");
+    }
+}
+
 static void shape_pad(Infer *in, const Call *c)
 {
     PadMode mode;
-    if (find_mode(str_arg(c, "mode"), &mode))
+    bool    known = find_mode(str_arg(c, "mode"), &mode);
+    if (known)
         shape_padded(in, c, "pad");
-    else
+    if (known && mode == PAD_REFLECT)
+        needs_reflected(in, c, "pad");
+    if (!known)
         rule_unsupported(in, "mode '%s'", str_arg(c, "mode"));
 }
 
@@ -174,6 +188,12 @@ static Value *lower_pad_enum(Lower *lo, const Call *c)
 
 static void shape_constant_pad(Infer *in, const Call *c) { shape_padded(in, c, "pad"); }
 static void shape_window_pad(Infer *in, const Call *c) { shape_padded(in, c, "padding"); }
+
+static void shape_reflection_pad(Infer *in, const Call *c)
+{
+    shape_padded(in, c, "padding");
+    needs_reflected(in, c, "padding");
+}
 
 static Value *lower_constant_pad(Lower *lo, const Call *c)
 {
@@ -488,8 +508,8 @@ static Value *lower_channel_shuffle(Lower *lo, const Call *c)
     return regrouped(lo, x, 1, n, parts, order, x->shape);
 }
 
-#define PADDING(kind, n, size, fn) \
-    { kind "_pad" n "(Tensor self, SymInt[" size "] padding) -> Tensor", shape_window_pad, .lower = fn }
+#define PADDING(kind, n, size, rule, fn) \
+    { kind "_pad" n "(Tensor self, SymInt[" size "] padding) -> Tensor", rule, .lower = fn }
 
 const AtenOp p2o_ops_pad[] = {
     { "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", shape_constant_pad,
@@ -499,12 +519,12 @@ const AtenOp p2o_ops_pad[] = {
     { "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", shape_pad_enum,
       .lower = lower_pad_enum },
     { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad, .lower = lower_circular_pad },
-    PADDING("reflection", "1d", "2", lower_reflection_pad),
-    PADDING("reflection", "2d", "4", lower_reflection_pad),
-    PADDING("reflection", "3d", "6", lower_reflection_pad),
-    PADDING("replication", "1d", "2", lower_replication_pad),
-    PADDING("replication", "2d", "4", lower_replication_pad),
-    PADDING("replication", "3d", "6", lower_replication_pad),
+    PADDING("reflection", "1d", "2", shape_reflection_pad, lower_reflection_pad),
+    PADDING("reflection", "2d", "4", shape_reflection_pad, lower_reflection_pad),
+    PADDING("reflection", "3d", "6", shape_reflection_pad, lower_reflection_pad),
+    PADDING("replication", "1d", "2", shape_window_pad, lower_replication_pad),
+    PADDING("replication", "2d", "4", shape_window_pad, lower_replication_pad),
+    PADDING("replication", "3d", "6", shape_window_pad, lower_replication_pad),
     { "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side=\"right\") -> Tensor",
       shape_pad_sequence, .lower = lower_pad_sequence },
     { "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",

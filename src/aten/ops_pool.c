@@ -82,6 +82,7 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     Dims *t = in->dims;
     Dim   stride = int_dim(in, v->stride[i]), one = int_dim(in, 1);
     Dim   room = p2o_dim_add(t, size, int_dim(in, 2 * v->padding[i] - pool_reach(v, i)));
+    needs_le(in, v->ceil ? int_dim(in, 1 - v->stride[i]) : int_dim(in, 0), room, "the kernel fits into the padded input");
     if (!v->ceil)
         return p2o_dim_add(t, p2o_dim_floordiv(t, room, stride), one);
     Dim count = p2o_dim_add(t, p2o_dim_ceildiv(t, room, stride), one);

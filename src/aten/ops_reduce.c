@@ -1,8 +1,8 @@
 /* Reductions over some or all dims: sums, extremes, truth, moments, norms.
  *
  * A 0-d tensor accepts dim 0 and -1 and keeps its shape whatever keepdim says.  Half types are
- * summed in f32.  What ONNX leaves open: ONNX Runtime's ReduceMax and ReduceMin pass over a NaN, and
- * its mean of no elements is 0; only where the sizes say at conversion that there are none is it
+ * summed in f32.  What ONNX leaves open: ONNX Runtime's ReduceMax, ReduceMin and their indices pass over a
+ * NaN, and its mean of no elements is 0; only where the sizes say at conversion that there are none is it
  * PyTorch's NaN. */
 #include "aten/lower.h"
 
@@ -299,12 +299,18 @@ static Value *lower_count_nonzero(Lower *lo, const Call *c)
     return reduce_by(lo, c, ONNX_ReduceSum, cast(lo, tensor_as(lo, c, "self", DT_BOOL), DT_I64));
 }
 
+/* The sum of sizes is NaN where one of them is, and nowhere else: looking at each element would take
+ * ONNX Runtime many times as long as the extreme itself. */
 static Value *extreme_over(Lower *lo, const Call *c, bool greatest)
 {
     Value *x = tensor_arg(lo, c, "self");
     if (x->dtype == DT_BOOL)
         return truth(lo, c, x, greatest);
-    return reduce_by(lo, c, greatest ? ONNX_ReduceMax : ONNX_ReduceMin, x);
+    Value *y = reduce_by(lo, c, greatest ? ONNX_ReduceMax : ONNX_ReduceMin, x);
+    if (!is_float(x->dtype) || y == x)
+        return y;
+    Value *sizes = reduce_by(lo, c, ONNX_ReduceL1, x);
+    return choose(lo, emit(lo, ONNX_IsNaN, sizes), sizes, y);
 }
 
 static Value *lower_amax(Lower *lo, const Call *c) { return extreme_over(lo, c, true); }
@@ -727,7 +733,7 @@ static Value *lower_renorm(Lower *lo, const Call *c)
     return cast(lo, emit(lo, ONNX_Mul, x, scale), out_dtype(c, 0));
 }
 
-#define NAN_LIMIT   .limits = "a NaN may be passed over"
+#define NAN_LIMIT   .limits = "the index may pass over a NaN"
 #define MEAN_LIMIT  .limits = "the mean of no elements is 0 at run time"
 #define DTYPE_LAST  "*, ScalarType? dtype=None) -> Tensor"
 
@@ -748,16 +754,16 @@ const AtenOp p2o_ops_reduce[] = {
       .lower = lower_nanmean },
 
     { "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", shape_extreme,
-      .lower = lower_amax, NAN_LIMIT },
+      .lower = lower_amax },
     { "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", shape_extreme,
-      .lower = lower_amin, NAN_LIMIT },
-    { "max(Tensor self) -> Tensor", shape_extreme, .lower = lower_amax, NAN_LIMIT },
-    { "min(Tensor self) -> Tensor", shape_extreme, .lower = lower_amin, NAN_LIMIT },
+      .lower = lower_amin },
+    { "max(Tensor self) -> Tensor", shape_extreme, .lower = lower_amax },
+    { "min(Tensor self) -> Tensor", shape_extreme, .lower = lower_amin },
     { "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-      shape_extreme, .lower_many = lower_aminmax, NAN_LIMIT },
-    { "_aminmax(Tensor self) -> (Tensor, Tensor)", shape_extreme, .lower_many = lower_aminmax, NAN_LIMIT },
+      shape_extreme, .lower_many = lower_aminmax },
+    { "_aminmax(Tensor self) -> (Tensor, Tensor)", shape_extreme, .lower_many = lower_aminmax },
     { "_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", shape_extreme,
-      .lower_many = lower_aminmax, NAN_LIMIT },
+      .lower_many = lower_aminmax },
     { "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
       shape_extreme_dim, .lower_many = lower_max_dim, NAN_LIMIT },
     { "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

@@ -4,11 +4,11 @@
  * of each column is a Loop over the columns, all matrices of a batch at once; it runs in float64, which
  * leaves results at least as exact as PyTorch's.  Factors that only a later solve would need are left
  * out.  Singular values and eigenvalues are not done. */
-#include "aten/lower.h"
+#include "aten/matrix.h"
 
 #include <math.h>
 
-static bool must_be_squares(Infer *in, const Call *c, Type x)
+bool must_be_squares(Infer *in, const Call *c, Type x)
 {
     if (x.shape.rank < 2 || !is_float(x.dtype)) {
         rule_fail(in, "%s of rank %d", p2o_dtype_torch(x.dtype), x.shape.rank);
@@ -17,39 +17,31 @@ static bool must_be_squares(Infer *in, const Call *c, Type x)
     return must_equal(in, c, dim_at(x.shape, -2), dim_at(x.shape, -1), "sides of a square matrix");
 }
 
-static Shape batch_of(Shape s) { return slice_shape(s, 0, s.rank - 2); }
+Shape matrices_of(Infer *in, Shape batch, Dim rows, Dim columns)
+{
+    Dim *at = p2o_shape_copy(in->arena, batch, 2);
+    at[batch.rank] = rows;
+    at[batch.rank + 1] = columns;
+    return (Shape){ batch.rank + 2, at };
+}
 
-static Shape shape_of(Lower *lo, int n, const Dim *at)
+Shape shape_of(Lower *lo, int n, const Dim *at)
 {
     return (Shape){ n, p2o_shape_copy(lo->arena, (Shape){ n, at }, 0) };
 }
 
-/* [.., r, c] -> [all, r, c] in float64 */
-static Value *as_one_batch(Lower *lo, Value *x)
+Value *as_one_batch(Lower *lo, Value *x)
 {
     Dim all = p2o_shape_product(lo->dims, x->shape, 0, rank(x) - 2);
     return reshape(lo, cast(lo, x, DT_F64), shape_of(lo, 3, (Dim[]){ all, size_at(x, -2), size_at(x, -1) }));
 }
 
-static Builder *open_body(Lower *lo, const char *name)
+Value *as_batches(Lower *lo, Value *x, const Call *c, int out)
 {
-    Graph *g = p2o_graph_new(lo->arena, lo->diags, lo->dims, lo->opset, lo->b->graph);
-    g->name = name;
-    p2o_graph_input(g, NULL, DT_I64, (Shape){ 0, NULL });
-    p2o_graph_input(g, NULL, DT_BOOL, (Shape){ 0, NULL });
-    return p2o_builder_new(g, lo->b);
+    return reshape(lo, cast(lo, x, out_dtype(c, out)), out_shape(c, out));
 }
 
-/* Runs the body n times over its states: what is worked on and, unless NULL, what comes out of it.
- * (Results stacked by the Loop itself would lose their sizes when n is 0.) */
-static void loop_over(Lower *lo, Dim n, Graph *body, Value *work, Value *result, Value **out)
-{
-    Value *in[4] = { dim_scalar(lo, n), NULL, work, result };
-    int    nstate = result ? 2 : 1;
-    p2o_build_many(lo->b, ONNX_Loop, ATTRS(attr_graph("body", body)), 2 + nstate, in, nstate, out);
-}
-
-static Value *gather_along(Lower *lo, Value *x, int axis, Value *i)
+Value *gather_along(Lower *lo, Value *x, int axis, Value *i)
 {
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, i);
 }
@@ -78,26 +70,21 @@ typedef struct Eliminated {
     Value *pivots;              /* [batch, n]; their product is the determinant */
 } Eliminated;
 
+/* (Results stacked by the Loop itself would lose their sizes when n is 0.) */
 static Eliminated eliminate(Lower *lo, Value *a)
 {
-    Dim      n = size_at(a, 1);
-    Value   *rows = iota(lo, n), *pivot, *out[2];
-    Builder *outer = lo->b;
-    lo->b = open_body(lo, "column");
-    Graph *body = lo->b->graph;
-    Value *k = body->inputs.at[0], *inner = p2o_graph_input(body, NULL, DT_F64, a->shape);
-    Value *pivots = p2o_graph_input(body, NULL, DT_F64, slice_shape(a->shape, 0, 2));
-    Value *next = eliminate_column(lo, inner, k, rows, &pivot);
-    p2o_graph_output(body, body->inputs.at[1]);
-    p2o_graph_output(body, next);
-    p2o_graph_output(body, choose(lo, emit(lo, ONNX_Equal, rows, k), unsqueeze(lo, pivot, 1), pivots));
-    lo->b = outer;
-    loop_over(lo, n, body, a, full(lo, slice_shape(a->shape, 0, 2), DT_F64, 0), out);
+    Dim    n = size_at(a, 1);
+    Value *rows = iota(lo, n), *count = dim_scalar(lo, n), *none = full(lo, slice_shape(a->shape, 0, 2), DT_F64, 0);
+    Value *pivot, *out[2];
+    Rounds r = open_rounds(lo, "column");
+    Value *inner = round_state(&r, a), *pivots = round_state(&r, none);
+    Value *next = eliminate_column(lo, inner, r.round, rows, &pivot);
+    pivots = choose(lo, emit(lo, ONNX_Equal, rows, r.round), unsqueeze(lo, pivot, 1), pivots);
+    close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ next, pivots }, out);
     return (Eliminated){ out[0], out[1] };
 }
 
-/* [n, n] as float64 */
-static Value *identity_matrix(Lower *lo, Dim n)
+Value *identity_matrix(Lower *lo, Dim n)
 {
     Value *i = iota(lo, n);
     return cast(lo, emit(lo, ONNX_Equal, unsqueeze(lo, i, 1), i), DT_F64);
@@ -111,19 +98,28 @@ static Eliminated solve(Lower *lo, Value *a, Value *b)
     return e;
 }
 
-/* int32: 0, or which pivot is the first that is 0, counted from 1. */
-static Value *zero_pivot(Lower *lo, Value *pivots, Shape batch)
+Value *first_bad(Lower *lo, Value *bad, Shape batch)
 {
     const int64_t axis = 1;
     Dim    one = p2o_dim_int(lo->dims, 1);
     Value *none = p2o_build_int(lo->b, INT32_MAX);
-    Value *place = emit(lo, ONNX_Add, iota(lo, size_at(pivots, 1)), p2o_build_int(lo->b, 1));
-    Value *found = choose(lo, emit(lo, ONNX_Equal, pivots, num(lo, DT_F64, 0)), place, none);
-    Value *end = full(lo, shape_of(lo, 2, (Dim[]){ size_at(pivots, 0), one }), DT_I64, INT32_MAX);
+    Value *place = emit(lo, ONNX_Add, iota(lo, size_at(bad, 1)), p2o_build_int(lo->b, 1));
+    Value *found = choose(lo, bad, place, none);
+    Value *end = full(lo, shape_of(lo, 2, (Dim[]){ size_at(bad, 0), one }), DT_I64, INT32_MAX);
     found = concat(lo, 1, (Value *[]){ found, end }, 2);
     found = reduce(lo, ONNX_ReduceMin, found, &axis, 1, false);
     found = choose(lo, emit(lo, ONNX_Equal, found, none), p2o_build_int(lo->b, 0), found);
     return reshape(lo, cast(lo, found, DT_I32), batch);
+}
+
+static Value *zero_pivot(Lower *lo, Value *pivots, Shape batch)
+{
+    return first_bad(lo, emit(lo, ONNX_Equal, pivots, num(lo, DT_F64, 0)), batch);
+}
+
+Value *inverse_of(Lower *lo, Value *a)
+{
+    return solve(lo, a, expand(lo, identity_matrix(lo, size_at(a, 1)), a->shape)).matrix;
 }
 
 static void shape_inverse(Infer *in, const Call *c)
@@ -141,7 +137,7 @@ static void lower_inverse(Lower *lo, const Call *c, Value **out)
     Value *x = p2o_arg_value(lo, &c->args[0], DT_F32), *a = as_one_batch(lo, x);
     Value *one = expand(lo, identity_matrix(lo, size_at(a, 1)), a->shape);
     Eliminated e = solve(lo, a, one);
-    out[0] = reshape(lo, cast(lo, e.matrix, x->dtype), out_shape(c, 0));
+    out[0] = as_batches(lo, e.matrix, c, 0);
     if (nouts(c) > 1 && c->outs[1])
         out[1] = zero_pivot(lo, e.pivots, out_shape(c, 1));
 }
@@ -178,13 +174,7 @@ static void shape_solve(Infer *in, const Call *c)
         set_out(in, c, nouts(c) - 1, DT_I32, batch_of(a.shape));
 }
 
-/* The systems a x = b as one batch each; x a = b by transposing. */
-typedef struct Systems {
-    Value *a, *b;
-    Shape  shape;               /* of b before */
-} Systems;
-
-static Systems systems_of(Lower *lo, Value *a, Value *b, bool left)
+Systems systems_of(Lower *lo, Value *a, Value *b, bool left)
 {
     Systems s;
     Shape   batch = joint_shape(lo, batch_of(a->shape), batch_of(b->shape));
@@ -238,31 +228,33 @@ static void shape_solve_triangular(Infer *in, const Call *c)
 }
 
 /* Row by row, from the one that has a single unknown: it is divided by the diagonal, then taken from the
- * rows to come.  With unitriangular the diagonal is not read. */
-static Value *lower_solve_triangular(Lower *lo, const Call *c)
+ * rows to come. */
+Value *triangular_solution(Lower *lo, Value *a, Value *b, bool upper, bool unit)
 {
-    bool     left = bool_arg(c, "left"), backward = bool_arg(c, "upper") == left;
-    Systems  s = systems_of(lo, tensor_arg(lo, c, "self"), tensor_arg(lo, c, "B"), left);
-    Dim      n = size_at(s.a, 1);
-    Value   *rows = iota(lo, n), *last = dim_scalar(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1))), *out;
-    Builder *outer = lo->b;
-    lo->b = open_body(lo, "row");
-    Graph *body = lo->b->graph;
-    Value *k = body->inputs.at[0], *x = p2o_graph_input(body, NULL, DT_F64, s.b->shape);
-    if (backward)
+    Dim    n = size_at(a, 1);
+    Value *rows = iota(lo, n), *count = dim_scalar(lo, n), *out;
+    Value *last = dim_scalar(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1)));
+    Rounds r = open_rounds(lo, "row");
+    Value *k = r.round, *x = round_state(&r, b);
+    if (upper)
         k = emit(lo, ONNX_Sub, last, k);
-    Value *column = gather_along(lo, s.a, 2, k), *row = gather_along(lo, x, 1, k);
-    if (!bool_arg(c, "unitriangular"))
+    Value *column = gather_along(lo, a, 2, k), *row = gather_along(lo, x, 1, k);
+    if (!unit)
         row = emit(lo, ONNX_Div, row, unsqueeze(lo, gather_along(lo, column, 1, k), 1));
     row = unsqueeze(lo, row, 1);
-    Value *to_come = emit(lo, backward ? ONNX_Less : ONNX_Greater, rows, k);
+    Value *to_come = emit(lo, upper ? ONNX_Less : ONNX_Greater, rows, k);
     Value *rest = emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), row));
     x = choose(lo, unsqueeze(lo, to_come, 1), rest, x);
-    p2o_graph_output(body, body->inputs.at[1]);
-    p2o_graph_output(body, choose(lo, unsqueeze(lo, emit(lo, ONNX_Equal, rows, k), 1), row, x));
-    lo->b = outer;
-    loop_over(lo, n, body, s.b, NULL, &out);
-    return solution_of(lo, c, &s, out);
+    x = choose(lo, unsqueeze(lo, emit(lo, ONNX_Equal, rows, k), 1), row, x);
+    close_rounds(lo, &r, count, NULL, NULL, &x, &out);
+    return out;
+}
+
+static Value *lower_solve_triangular(Lower *lo, const Call *c)
+{
+    bool    left = bool_arg(c, "left"), unit = bool_arg(c, "unitriangular");
+    Systems s = systems_of(lo, tensor_arg(lo, c, "self"), tensor_arg(lo, c, "B"), left);
+    return solution_of(lo, c, &s, triangular_solution(lo, s.a, s.b, bool_arg(c, "upper") == left, unit));
 }
 
 /* det, slogdet (sign and logarithm of its size) and logdet.  What LU factors there are is left out. */
@@ -314,31 +306,179 @@ static Value *lower_logdet(Lower *lo, const Call *c)
 static void shape_cholesky(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    if (must_be_squares(in, c, x))
-        set_out(in, c, 0, x.dtype, x.shape);
+    if (!must_be_squares(in, c, x))
+        return;
+    set_out(in, c, 0, x.dtype, x.shape);
+    if (nouts(c) > 1)
+        set_out(in, c, 1, DT_I32, batch_of(x.shape));
 }
 
-/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read. */
+/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read.  A matrix that is
+ * not positive definite stops at the first column whose a[k, k] is not: it shows what that was, and what was given
+ * from there on. */
 static void lower_cholesky(Lower *lo, const Call *c, Value **out)
 {
-    Value   *x = tensor_arg(lo, c, "self"), *got[2];
-    bool     upper = bool_arg(c, "upper");
-    Value   *a = as_one_batch(lo, upper ? swap_last_two(lo, x) : x), *rows = iota(lo, size_at(a, 1));
-    Builder *outer = lo->b;
-    lo->b = open_body(lo, "column");
-    Graph *body = lo->b->graph;
-    Value *k = body->inputs.at[0], *inner = p2o_graph_input(body, NULL, DT_F64, a->shape);
-    Value *factor = p2o_graph_input(body, NULL, DT_F64, a->shape);
-    Value *column = gather_along(lo, inner, 2, k);
-    Value *root = emit(lo, ONNX_Sqrt, unsqueeze(lo, gather_along(lo, column, 1, k), 1));
-    column = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), emit(lo, ONNX_Div, column, root), num(lo, DT_F64, 0));
-    p2o_graph_output(body, body->inputs.at[1]);
-    p2o_graph_output(body, emit(lo, ONNX_Sub, inner,
-                                emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), unsqueeze(lo, column, 1))));
-    p2o_graph_output(body, choose(lo, emit(lo, ONNX_Equal, rows, k), unsqueeze(lo, column, 2), factor));
-    lo->b = outer;
-    loop_over(lo, size_at(a, 1), body, a, full(lo, a->shape, DT_F64, 0), got);
-    out[0] = reshape(lo, cast(lo, upper ? swap_last_two(lo, got[1]) : got[1], x->dtype), out_shape(c, 0));
+    const int64_t axis = 2;
+    Value *x = tensor_arg(lo, c, "self"), *zero = num(lo, DT_F64, 0), *got[3];
+    bool   upper = bool_arg(c, "upper");
+    Value *a = as_one_batch(lo, upper ? swap_last_two(lo, x) : x), *rows = iota(lo, size_at(a, 1));
+    Value *lower = choose(lo, emit(lo, ONNX_GreaterOrEqual, unsqueeze(lo, rows, 1), rows), a, zero);
+    Value *count = dim_scalar(lo, size_at(a, 1));
+    Value *going = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) }), DT_BOOL, 1);
+    Rounds r = open_rounds(lo, "column");
+    Value *k = r.round, *inner = round_state(&r, a), *factor = round_state(&r, lower), *goes = round_state(&r, going);
+    Value *column = gather_along(lo, inner, 2, k), *pivot = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
+    Value *good = emit(lo, ONNX_And, goes, emit(lo, ONNX_Greater, pivot, zero)), *here = emit(lo, ONNX_Equal, rows, k);
+    column = emit(lo, ONNX_Div, column, emit(lo, ONNX_Sqrt, choose(lo, good, pivot, num(lo, DT_F64, 1))));
+    column = choose(lo, emit(lo, ONNX_And, good, emit(lo, ONNX_GreaterOrEqual, rows, k)), column, zero);
+    inner = emit(lo, ONNX_Sub, inner, emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), unsqueeze(lo, column, 1)));
+    Value *given = choose(lo, emit(lo, ONNX_And, goes, here), pivot, gather_along(lo, factor, 2, k));
+    column = choose(lo, good, column, given);
+    factor = choose(lo, here, unsqueeze(lo, column, 2), factor);
+    close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ inner, factor, good }, got);
+    out[0] = as_batches(lo, upper ? swap_last_two(lo, got[1]) : got[1], c, 0);
+    if (nouts(c) < 2 || !c->outs[1])
+        return;
+    Value *diagonal = emit(lo, ONNX_Equal, unsqueeze(lo, rows, 1), rows);
+    diagonal = choose(lo, diagonal, got[1], zero);
+    diagonal = reduce(lo, ONNX_ReduceSum, diagonal, &axis, 1, false);
+    Value *positive = emit(lo, ONNX_Greater, diagonal, zero);
+    out[1] = first_bad(lo, emit(lo, ONNX_Not, positive), out_shape(c, 1));
+}
+
+static void shape_cholesky_solve(Infer *in, const Call *c)
+{
+    Type b = type_arg(c, "self"), l = type_arg(c, "input2");
+    if (!must_be_squares(in, c, l))
+        return;
+    if (b.shape.rank < 2 || b.dtype != l.dtype) {
+        rule_fail(in, "%s of rank %d", p2o_dtype_torch(b.dtype), b.shape.rank);
+        return;
+    }
+    if (must_equal(in, c, dim_at(b.shape, -2), dim_at(l.shape, -1), "size of the systems"))
+        set_out(in, c, 0, b.dtype, matrices_of(in, broadcast(in, c, batch_of(l.shape), batch_of(b.shape)),
+                                               dim_at(b.shape, -2), dim_at(b.shape, -1)));
+}
+
+/* l l' x = b, or u' u x = b. */
+static Value *by_cholesky(Lower *lo, Value *factor, Value *b, bool upper)
+{
+    Value *lower = upper ? swap_last_two(lo, factor) : factor;
+    Value *y = triangular_solution(lo, lower, b, false, false);
+    return triangular_solution(lo, swap_last_two(lo, lower), y, true, false);
+}
+
+static Value *lower_cholesky_solve(Lower *lo, const Call *c)
+{
+    Systems s = systems_of(lo, tensor_arg(lo, c, "input2"), tensor_arg(lo, c, "self"), true);
+    return as_batches(lo, by_cholesky(lo, s.a, s.b, bool_arg(c, "upper")), c, 0);
+}
+
+static Value *lower_cholesky_inverse(Lower *lo, const Call *c)
+{
+    Value *factor = as_one_batch(lo, tensor_arg(lo, c, "self"));
+    Value *one = expand(lo, identity_matrix(lo, size_at(factor, 1)), factor->shape);
+    return as_batches(lo, by_cholesky(lo, factor, one, bool_arg(c, "upper")), c, 0);
+}
+
+static void shape_old_triangular(Infer *in, const Call *c)
+{
+    Type b = type_arg(c, "self"), a = type_arg(c, "A");
+    if (!must_be_squares(in, c, a))
+        return;
+    if (b.shape.rank < 2 || b.dtype != a.dtype) {
+        rule_fail(in, "%s of rank %d", p2o_dtype_torch(b.dtype), b.shape.rank);
+        return;
+    }
+    if (!must_equal(in, c, dim_at(b.shape, -2), dim_at(a.shape, -1), "size of the systems"))
+        return;
+    Shape batch = broadcast(in, c, batch_of(a.shape), batch_of(b.shape));
+    set_out(in, c, 0, b.dtype, matrices_of(in, batch, dim_at(b.shape, -2), dim_at(b.shape, -1)));
+    set_out(in, c, 1, a.dtype, matrices_of(in, batch, dim_at(a.shape, -2), dim_at(a.shape, -1)));
+}
+
+static void lower_old_triangular(Lower *lo, const Call *c, Value **out)
+{
+    Value  *a = tensor_arg(lo, c, "A");
+    bool    turned = bool_arg(c, "transpose"), upper = bool_arg(c, "upper") != turned;
+    Systems s = systems_of(lo, turned ? swap_last_two(lo, a) : a, tensor_arg(lo, c, "self"), true);
+    out[0] = as_batches(lo, triangular_solution(lo, s.a, s.b, upper, bool_arg(c, "unitriangular")), c, 0);
+    out[1] = expand(lo, a, out_shape(c, 1));
+}
+
+/* A tensor as a matrix: the dims before `ind` against those from it on, which hold as many elements. */
+static void shape_tensorinv(Infer *in, const Call *c)
+{
+    Type    x = type_arg(c, "self");
+    int64_t ind = int_arg(c, "ind");
+    int     n = x.shape.rank;
+    if (ind < 1 || ind > n || !is_float(x.dtype)) {
+        rule_fail(in, "ind %lld of rank %d", (long long)ind, n);
+        return;
+    }
+    if (must_equal(in, c, p2o_shape_product(in->dims, x.shape, 0, (int)ind),
+                   p2o_shape_product(in->dims, x.shape, (int)ind, n), "sides of a square matrix"))
+        set_out(in, c, 0, x.dtype,
+                concat_shapes(in, slice_shape(x.shape, (int)ind, n), slice_shape(x.shape, 0, (int)ind)));
+}
+
+static Value *as_square(Lower *lo, Value *x, Dim n)
+{
+    return reshape(lo, cast(lo, x, DT_F64), shape_of(lo, 3, (Dim[]){ p2o_dim_int(lo->dims, 1), n, n }));
+}
+
+static Value *lower_tensorinv(Lower *lo, const Call *c)
+{
+    Value *x = tensor_arg(lo, c, "self");
+    Dim    n = p2o_shape_product(lo->dims, x->shape, 0, (int)int_arg(c, "ind"));
+    return as_batches(lo, inverse_of(lo, as_square(lo, x, n)), c, 0);
+}
+
+/* The order in which the dims of self are taken: those named come last. */
+static bool solve_order(const Call *c, int n, int64_t *order)
+{
+    int  k = 0, named = list_len(c, "dims"), at[MAX_RANK];
+    bool last[MAX_RANK] = { false };
+    for (int i = 0; i < named; i++) {
+        if (i >= MAX_RANK || !p2o_wrap_dim(int_item(c, "dims", i), n, false, &at[i]) || last[at[i]])
+            return false;
+        last[at[i]] = true;
+    }
+    for (int i = 0; i < n; i++)
+        if (!last[i])
+            order[k++] = i;
+    for (int i = 0; i < named; i++)
+        order[k++] = at[i];
+    return true;
+}
+
+static void shape_tensorsolve(Infer *in, const Call *c)
+{
+    Type    a = type_arg(c, "self"), b = type_arg(c, "other");
+    int     n = a.shape.rank;
+    int64_t order[MAX_RANK];
+    if (!is_float(a.dtype) || b.dtype != a.dtype || b.shape.rank > n || !solve_order(c, n, order)) {
+        rule_fail(in, "%s of rank %d for rank %d", p2o_dtype_torch(b.dtype), b.shape.rank, n);
+        return;
+    }
+    Dim *at = p2o_shape_copy(in->arena, a.shape, 0);
+    for (int i = 0; i < n; i++)
+        at[i] = a.shape.at[order[i]];
+    Shape rest = slice_shape((Shape){ n, at }, b.shape.rank, n);
+    if (must_equal(in, c, shape_nelem(in->dims, b.shape), shape_nelem(in->dims, rest), "sides of a square matrix") &&
+        must_equal(in, c, shape_nelem(in->dims, b.shape), p2o_shape_product(in->dims, (Shape){ n, at }, 0, b.shape.rank),
+                   "size of the system"))
+        set_out(in, c, 0, a.dtype, rest);
+}
+
+static Value *lower_tensorsolve(Lower *lo, const Call *c)
+{
+    Value  *a = tensor_arg(lo, c, "self"), *b = tensor_arg(lo, c, "other");
+    int64_t order[MAX_RANK];
+    Dim     one = p2o_dim_int(lo->dims, 1), n = shape_nelem(lo->dims, b->shape);
+    solve_order(c, rank(a), order);
+    b = reshape(lo, cast(lo, b, DT_F64), shape_of(lo, 3, (Dim[]){ one, n, one }));
+    return as_batches(lo, solve(lo, as_square(lo, transpose(lo, a, order), n), b).matrix, c, 0);
 }
 
 const AtenOp p2o_ops_solve[] = {
@@ -365,7 +505,15 @@ const AtenOp p2o_ops_solve[] = {
     { "logdet(Tensor self) -> Tensor", shape_determinant, .lower = lower_logdet },
     { "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
     { "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-      shape_cholesky, .lower_many = lower_cholesky, .limits = "no info" },
+      shape_cholesky, .lower_many = lower_cholesky },
     { "cholesky(Tensor self, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
+    { "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", shape_cholesky_solve,
+      .lower = lower_cholesky_solve },
+    { "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", shape_cholesky, .lower = lower_cholesky_inverse },
+    { "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+      shape_old_triangular, .lower_many = lower_old_triangular },
+    { "linalg_tensorinv(Tensor self, int ind=2) -> Tensor", shape_tensorinv, .lower = lower_tensorinv },
+    { "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", shape_tensorsolve,
+      .lower = lower_tensorsolve },
     { 0 },
 };

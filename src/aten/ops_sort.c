@@ -60,10 +60,22 @@ static void sort_along(Lower *lo, Value *x, int axis, bool descending, Value **o
     top_k(lo, x, axis, rank(x) ? size_at(x, axis) : NULL, descending, out);
 }
 
+/* A NaN counts as infinity for the order. */
+static void sort_with_nan(Lower *lo, Value *x, int axis, bool descending, Value **out)
+{
+    if (!is_float(x->dtype) || !rank(x)) {
+        sort_along(lo, x, axis, descending, out);
+        return;
+    }
+    Value *key = choose(lo, emit(lo, ONNX_IsNaN, x), num(lo, x->dtype, (double)INFINITY), x);
+    sort_along(lo, key, axis, descending, out);
+    out[0] = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", axis)), x, out[1]);
+}
+
 static void lower_sort(Lower *lo, const Call *c, Value **out)
 {
     Value *x = tensor_arg(lo, c, "self");
-    sort_along(lo, x, axis_arg(c, "dim", rank(x)), bool_arg(c, "descending"), out);
+    sort_with_nan(lo, x, axis_arg(c, "dim", rank(x)), bool_arg(c, "descending"), out);
 }
 
 static Value *lower_argsort(Lower *lo, const Call *c)
@@ -76,7 +88,7 @@ static Value *lower_argsort(Lower *lo, const Call *c)
 static Value *lower_msort(Lower *lo, const Call *c)
 {
     Value *out[2];
-    sort_along(lo, tensor_arg(lo, c, "self"), 0, false, out);
+    sort_with_nan(lo, tensor_arg(lo, c, "self"), 0, false, out);
     return out[0];
 }
 
@@ -95,6 +107,7 @@ static bool must_have_k(Infer *in, const Call *c, int64_t least, int *dim)
                   p2o_dim_text(in->dims, size));
         return false;
     }
+    needs_le(in, k, size, "k elements are there");
     return true;
 }
 
@@ -603,10 +616,11 @@ static void data_bounds(Lower *lo, Value *x, Value **low, Value **high)
     *high = choose(lo, equal, plus_num(lo, most, 1), most);
 }
 
-/* x falls into bin (x - low) * bins / (high - low), at high into the last; outside it counts 0. */
+/* x falls into bin (x - low) * bins / (high - low), rounded as x's type has it at each step, at high into the
+ * last; outside it counts 0. */
 static Value *lower_histc(Lower *lo, const Call *c)
 {
-    DType   t = wide_of(out_dtype(c, 0));
+    DType   t = out_dtype(c, 0);
     Value  *x = flat(lo, tensor_as(lo, c, "self", t)), *low, *high;
     int64_t bins = int_arg(c, "bins");
     double  from, to;
@@ -662,20 +676,21 @@ static Value *lower_bincount(Lower *lo, const Call *c)
 
 #define RANKED      "(Tensor values, Tensor indices)"
 #define NAN_ORDER   .limits = "NaN has no fixed place"
+#define NAN_HIGH    .limits = "NaN and infinity in the order they come"
 #define TIED        .limits = "which index of equal values is not fixed; NaN has no fixed place"
 /* PyTorch records shapes of another rank when dim is negative. */
 #define CAPTURED_WRONG  .unchecked = true
 
 const AtenOp p2o_ops_sort[] = {
     { "sort(Tensor self, int dim=-1, bool descending=False) -> " RANKED, shape_sort,
-      .lower_many = lower_sort, NAN_ORDER },
+      .lower_many = lower_sort, NAN_HIGH },
     { "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> " RANKED, shape_sort,
-      .lower_many = lower_sort, NAN_ORDER },
+      .lower_many = lower_sort, NAN_HIGH },
     { "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", shape_argsort,
-      .lower = lower_argsort, NAN_ORDER },
+      .lower = lower_argsort, NAN_HIGH },
     { "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-      shape_argsort, .lower = lower_argsort, NAN_ORDER },
-    { "msort(Tensor self) -> Tensor", shape_msort, .lower = lower_msort, NAN_ORDER },
+      shape_argsort, .lower = lower_argsort, NAN_HIGH },
+    { "msort(Tensor self) -> Tensor", shape_msort, .lower = lower_msort, NAN_HIGH },
     { "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> " RANKED,
       shape_topk, .lower_many = lower_topk, TIED },
     { "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> " RANKED, shape_kthvalue,

@@ -2,8 +2,9 @@
  *
  * log1p and its like are accurate near 0, where 1 + x loses the digits of x.  The others are computed
  * in f32, from polynomials fitted to the function with a relative error below 1e-6 and from asymptotic
- * series; f64 would need others and is refused. */
+ * series; f64 would need others and is refused, but for the error function's relatives. */
 #include "aten/lower.h"
+#include "onnx/f64.h"
 
 #include <math.h>
 
@@ -62,12 +63,19 @@ static void shape_special(Infer *in, const Call *c)
 
 typedef Value *FloatFn(Lower *lo, Value *x);
 
+/* Those of x alone that know f64 too. */
+static Value *special_wide(Lower *lo, const Call *c, FloatFn *fn)
+{
+    DType t = out_dtype(c, 0) == DT_F64 ? DT_F64 : DT_F32;
+    return cast(lo, fn(lo, tensor_as(lo, c, tensor_name(c), t)), out_dtype(c, 0));
+}
+
 static Value *special(Lower *lo, const Call *c, FloatFn *fn)
 {
     return cast(lo, fn(lo, tensor_as(lo, c, tensor_name(c), DT_F32)), out_dtype(c, 0));
 }
 
-static Value *less_than(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, DT_F32, f)); }
+static Value *less_than(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, x->dtype, f)); }
 static Value *square_of(Lower *lo, Value *x) { return emit(lo, ONNX_Mul, x, x); }
 
 /* For z >= 0: t = 1 / (1 + z / 2) and log(erfcx(z) / t), where erfcx(z) = exp(z^2) erfc(z). */
@@ -81,18 +89,39 @@ static Value *log_erfcx(Lower *lo, Value *z, Value **t)
     return polynomial(lo, *t, coef, COUNT_OF(coef));
 }
 
+/* exp(-z^2) of f64, the square in two parts: its rounding would count z^2 times over. */
+static Value *exp_minus_square(Lower *lo, Value *z)
+{
+    Value *wide = times_num(lo, z, 0x1p27 + 1);
+    Value *high = emit(lo, ONNX_Sub, wide, emit(lo, ONNX_Sub, wide, z));
+    Value *low = emit(lo, ONNX_Mul, emit(lo, ONNX_Sub, z, high), emit(lo, ONNX_Add, z, high));
+    Value *y = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, square_of(lo, high)));
+    y = emit(lo, ONNX_Mul, y, emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, low)));
+    return choose(lo, less_than(lo, z, 40), y, emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, square_of(lo, z))));
+}
+
 /* Accurate in the tail, where 1 - erf(x) has no digits left. */
 static Value *erfc_of(Lower *lo, Value *x)
 {
-    Value *z = emit(lo, ONNX_Abs, x), *t, *p = log_erfcx(lo, z, &t);
-    Value *y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, emit(lo, ONNX_Sub, p, square_of(lo, z))));
-    return choose(lo, less_than(lo, x, 0), emit(lo, ONNX_Sub, num(lo, DT_F32, 2), y), y);
+    Value *z = emit(lo, ONNX_Abs, x), *t, *y;
+    if (x->dtype == DT_F64) {
+        y = emit(lo, ONNX_Mul, exp_minus_square(lo, z), p2o_f64_erfcx(lo->b, z));
+    } else {
+        Value *p = log_erfcx(lo, z, &t);
+        y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, emit(lo, ONNX_Sub, p, square_of(lo, z))));
+    }
+    return choose(lo, less_than(lo, x, 0), emit(lo, ONNX_Sub, num(lo, x->dtype, 2), y), y);
 }
 
 static Value *erfcx_of(Lower *lo, Value *x)
 {
-    Value *z = emit(lo, ONNX_Abs, x), *t, *p = log_erfcx(lo, z, &t);
-    Value *y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, p));
+    Value *z = emit(lo, ONNX_Abs, x), *t, *y;
+    if (x->dtype == DT_F64) {
+        y = p2o_f64_erfcx(lo->b, z);
+    } else {
+        Value *p = log_erfcx(lo, z, &t);
+        y = emit(lo, ONNX_Mul, t, emit(lo, ONNX_Exp, p));
+    }
     Value *mirrored = emit(lo, ONNX_Sub, times_num(lo, emit(lo, ONNX_Exp, square_of(lo, z)), 2), y);
     return choose(lo, less_than(lo, x, 0), mirrored, y);
 }
@@ -106,10 +135,14 @@ static Value *ndtr_of(Lower *lo, Value *x)
 /* Below -1 through the logarithm of erfcx, else log(1 - erfc(x / sqrt 2) / 2). */
 static Value *log_ndtr_of(Lower *lo, Value *x)
 {
-    Value *z = times_num(lo, x, -1 / ROOT_2), *t;
-    Value *p = log_erfcx(lo, emit(lo, ONNX_Abs, z), &t);
-    Value *tail = emit(lo, ONNX_Sub, emit(lo, ONNX_Add, p, emit(lo, ONNX_Log, times_num(lo, t, 0.5))),
-                       square_of(lo, z));
+    Value *z = times_num(lo, x, -1 / ROOT_2), *size = emit(lo, ONNX_Abs, z), *t, *tail;
+    if (x->dtype == DT_F64) {
+        tail = emit(lo, ONNX_Log, times_num(lo, p2o_f64_erfcx(lo->b, size), 0.5));
+    } else {
+        Value *p = log_erfcx(lo, size, &t);
+        tail = emit(lo, ONNX_Add, p, emit(lo, ONNX_Log, times_num(lo, t, 0.5)));
+    }
+    tail = emit(lo, ONNX_Sub, tail, square_of(lo, z));
     Value *upper = times_num(lo, erfc_of(lo, times_num(lo, x, 1 / ROOT_2)), -0.5);
     return choose(lo, less_than(lo, x, -1), tail, log1p_of(lo, upper));
 }
@@ -332,16 +365,16 @@ static Value *i1e_of(Lower *lo, Value *x) { return odd_bessel(lo, x, true); }
 static Value *spherical_j0_of(Lower *lo, Value *x)
 {
     Value *y = emit(lo, ONNX_Div, emit(lo, ONNX_Sin, x), x);
-    Value *at_infinity = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, x), num(lo, DT_F32, INF));
-    y = choose(lo, at_infinity, num(lo, DT_F32, 0), y);
-    return choose(lo, emit(lo, ONNX_Equal, x, num(lo, DT_F32, 0)), num(lo, DT_F32, 1), y);
+    Value *at_infinity = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, x), num(lo, x->dtype, INF));
+    y = choose(lo, at_infinity, num(lo, x->dtype, 0), y);
+    return choose(lo, emit(lo, ONNX_Equal, x, num(lo, x->dtype, 0)), num(lo, x->dtype, 1), y);
 }
 
-static Value *lower_erfc(Lower *lo, const Call *c) { return special(lo, c, erfc_of); }
-static Value *lower_erfcx(Lower *lo, const Call *c) { return special(lo, c, erfcx_of); }
+static Value *lower_erfc(Lower *lo, const Call *c) { return special_wide(lo, c, erfc_of); }
+static Value *lower_erfcx(Lower *lo, const Call *c) { return special_wide(lo, c, erfcx_of); }
 static Value *lower_erfinv(Lower *lo, const Call *c) { return special(lo, c, erfinv_of); }
-static Value *lower_ndtr(Lower *lo, const Call *c) { return special(lo, c, ndtr_of); }
-static Value *lower_log_ndtr(Lower *lo, const Call *c) { return special(lo, c, log_ndtr_of); }
+static Value *lower_ndtr(Lower *lo, const Call *c) { return special_wide(lo, c, ndtr_of); }
+static Value *lower_log_ndtr(Lower *lo, const Call *c) { return special_wide(lo, c, log_ndtr_of); }
 static Value *lower_ndtri(Lower *lo, const Call *c) { return special(lo, c, ndtri_of); }
 static Value *lower_lgamma(Lower *lo, const Call *c) { return special(lo, c, lgamma_of); }
 static Value *lower_digamma(Lower *lo, const Call *c) { return special(lo, c, digamma_of); }
@@ -349,7 +382,7 @@ static Value *lower_i0(Lower *lo, const Call *c) { return special(lo, c, i0_of);
 static Value *lower_i0e(Lower *lo, const Call *c) { return special(lo, c, i0e_of); }
 static Value *lower_i1(Lower *lo, const Call *c) { return special(lo, c, i1_of); }
 static Value *lower_i1e(Lower *lo, const Call *c) { return special(lo, c, i1e_of); }
-static Value *lower_spherical_j0(Lower *lo, const Call *c) { return special(lo, c, spherical_j0_of); }
+static Value *lower_spherical_j0(Lower *lo, const Call *c) { return special_wide(lo, c, spherical_j0_of); }
 
 #define F64_LIMIT "float64"
 #define ROW_EXACT(name, fn) { name "(Tensor self) -> Tensor", p2o_rule_float, .lower = fn }
@@ -373,13 +406,13 @@ const AtenOp p2o_ops_special[] = {
     ROW_EXACT("special_entr", lower_entr),
     { "erf(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Erf },
     { "special_erf(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Erf },
-    ROW_F32("erfc", lower_erfc),
-    ROW_F32("special_erfc", lower_erfc),
-    ROW_F32("special_erfcx", lower_erfcx),
+    ROW_EXACT("erfc", lower_erfc),
+    ROW_EXACT("special_erfc", lower_erfc),
+    ROW_EXACT("special_erfcx", lower_erfcx),
     ROW_F32("erfinv", lower_erfinv),
     ROW_F32("special_erfinv", lower_erfinv),
-    ROW_F32("special_ndtr", lower_ndtr),
-    ROW_F32("special_log_ndtr", lower_log_ndtr),
+    ROW_EXACT("special_ndtr", lower_ndtr),
+    ROW_EXACT("special_log_ndtr", lower_log_ndtr),
     ROW_F32("special_ndtri", lower_ndtri),
     ROW_F32("lgamma", lower_lgamma),
     ROW_F32("special_gammaln", lower_lgamma),
@@ -397,6 +430,6 @@ const AtenOp p2o_ops_special[] = {
     ROW_F32("special_i1", lower_i1),
     ROW_F32("special_modified_bessel_i1", lower_i1),
     ROW_F32("special_i1e", lower_i1e),
-    ROW_ARGS("special_spherical_bessel_j0", "(Tensor x)", shape_special, lower_spherical_j0),
+    { "special_spherical_bessel_j0(Tensor x) -> Tensor", p2o_rule_float, .lower = lower_spherical_j0 },
     { 0 },
 };

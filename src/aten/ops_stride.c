@@ -260,6 +260,7 @@ static void shape_unfold(Infer *in, const Call *c)
         rule_fail(in, "windows of %lld in size %s", (long long)size, p2o_dim_text(in->dims, x.shape.at[dim]));
         return;
     }
+    needs_le(in, int_dim(in, size), x.shape.at[dim], "a window fits");
     Dim n = p2o_dim_add(in->dims, p2o_dim_floordiv(in->dims, over, int_dim(in, step)), int_dim(in, 1));
     set_out(in, c, 0, x.dtype, insert_dim(in, with_dim(in, x.shape, dim, n), x.shape.rank, int_dim(in, size)));
 }

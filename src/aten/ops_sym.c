@@ -289,6 +289,25 @@ static Value *lower_ite(Lower *lo, const Call *c)
 
 #define ROW_NUMBER(name, rule, fn) { "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule, .lower = fn }
 
+/* What Python asserted of sizes. */
+static void shape_assert(Infer *in, const Call *c)
+{
+    const Call *d = c->args[0].kind == ARG_VAR ? c->args[0].var->def : NULL;
+    if (!d || d->nargs != 2)
+        return;
+    Dim a = p2o_arg_dim(&d->args[0]), b = p2o_arg_dim(&d->args[1]), one = int_dim(in, 1);
+    if (same(d->target, "_operator::le"))
+        needs_le(in, a, b, "an assertion");
+    else if (same(d->target, "_operator::lt"))
+        needs_le(in, p2o_dim_add(in->dims, a, one), b, "an assertion");
+    else if (same(d->target, "_operator::ge"))
+        needs_le(in, b, a, "an assertion");
+    else if (same(d->target, "_operator::gt"))
+        needs_le(in, p2o_dim_add(in->dims, b, one), a, "an assertion");
+    else if (same(d->target, "_operator::eq") && a && b && p2o_dim_eq(in->dims, a, b) != YES)
+        needs_equal(in, a, b, "an assertion");
+}
+
 const AtenOp p2o_ops_sym[] = {
     { "sym_size.int(Tensor self, int dim) -> SymInt", shape_sym_size },
     { "sym_numel(Tensor self) -> SymInt", shape_sym_numel },
@@ -324,7 +343,7 @@ const AtenOp p2o_ops_sym[] = {
     { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_number_max, .lower = lower_number_max },
     { "torch::sym_not(Scalar a) -> Scalar", shape_logic, .lower = lower_sym_not },
     { "torch::sym_ite(Scalar b, Scalar t, Scalar f) -> Scalar", shape_ite, .lower = lower_ite },
-    { "_assert_scalar(Scalar self, str assert_msg) -> ()", p2o_rule_none },
+    { "_assert_scalar(Scalar self, str assert_msg) -> ()", shape_assert },
     { "_assert_async(Tensor self) -> ()", p2o_rule_none },
     { "_assert_async.msg(Tensor self, str assert_msg) -> ()", p2o_rule_none },
     { "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",

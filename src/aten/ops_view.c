@@ -237,7 +237,7 @@ static void expand_to(Infer *in, const Call *c, Shape to)
         }
         if (keep)
             at[i] = have;
-        else if (have && !dim_is(have, 1) && !must_equal(in, c, have, at[i], "size to expand"))
+        else if (have && !is_one_beside(in, have, at[i]) && !must_equal(in, c, have, at[i], "size to expand"))
             return;
     }
     set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
@@ -331,10 +331,29 @@ static bool squeezed_dims(const Call *c, Shape s, bool *goes)
     return true;
 }
 
-/* A size that may or may not be 1 would make the rank depend on the data: the capture knew better. */
+/* A size that may or may not be 1 would make the rank depend on the data: what was 1 at capture must be. */
+static bool dropped_are_one(Infer *in, const Call *c, Shape s)
+{
+    bool    goes[MAX_RANK];
+    int64_t v;
+    Dim    *ones = p2o_shape_copy(in->arena, s, 0);
+    for (int i = 0; i < s.rank; i++)
+        if (p2o_hint_at(in->bind, s.at[i], 0, &v) && v == 1)
+            ones[i] = int_dim(in, 1);
+    if (!squeezed_dims(c, (Shape){ s.rank, ones }, goes))
+        return true;
+    for (int i = 0; i < s.rank; i++)
+        if (goes[i] && !must_equal(in, c, s.at[i], int_dim(in, 1), "the dropped size"))
+            return false;
+    return true;
+}
+
 static void shape_squeeze(Infer *in, const Call *c)
 {
+    if (!dropped_are_one(in, c, type_arg(c, "self").shape))
+        return;
     Type x = type_arg(c, "self");
+    x.shape = resolved_shape(in, x.shape);
     bool goes[MAX_RANK];
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     int  n = 0;
@@ -402,11 +421,15 @@ static void shape_select(Infer *in, const Call *c)
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
         return;
     Dim index = dim_arg(c, "index"), size = x.shape.at[dim];
+    if (p2o_dim_is_int(size, NULL) && harden(in, index))        /* what grows would leave the range */
+        index = p2o_resolve(in->bind, index);
     Dim over = p2o_dim_add(in->dims, index, size);
     if (p2o_dim_le(in->dims, size, index) == YES || p2o_dim_lt(in->dims, over, int_dim(in, 0)) == YES) {
         rule_fail(in, "index %s for size %s", p2o_dim_text(in->dims, index), p2o_dim_text(in->dims, size));
         return;
     }
+    bool back = p2o_dim_lt(in->dims, index, int_dim(in, 0)) == YES;
+    needs_le(in, back ? p2o_dim_neg(in->dims, index) : p2o_dim_add(in->dims, index, int_dim(in, 1)), size, "the index is inside");
     set_out(in, c, 0, x.dtype, without_dim(in, x.shape, dim));
 }
 
@@ -439,6 +462,7 @@ static void shape_narrow(Infer *in, const Call *c)
     if (p2o_dim_lt(in->dims, x.shape.at[dim], length) == YES)
         rule_fail(in, "length %s for size %s", p2o_dim_text(in->dims, length),
                   p2o_dim_text(in->dims, x.shape.at[dim]));
+    needs_le(in, length, x.shape.at[dim], "the piece is inside");
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, length));
 }
 

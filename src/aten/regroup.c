@@ -3,15 +3,21 @@
  * A reshape keeps the elements in order, so both shapes split, left to right, into groups of equal
  * product; the captured sizes say where.  Inside a group sizes follow from each other: one unknown
  * is solved for, a group of numbers stays numbers, and a symbol goes to the one unknown that it can
- * be part of.  Where it could be part of several, one capture cannot settle it. */
+ * be part of.  Where it could be part of several, it is left until other calls have settled some of them;
+ * what is unsettled in the end is refused. */
 #include "aten/infer.h"
 
 typedef struct Hints {
     int64_t at[MAX_CAPTURES];
 } Hints;
 
+typedef struct Side {               /* of a reshape, or of a group in it */
+    Shape        shape;         /* a hole is NULL */
+    const Hints *hints;
+} Side;
+
 typedef struct Group {
-    Shape from, to;             /* a hole in `to` is NULL */
+    Side from, to;
 } Group;
 
 bool is_soft(const Infer *in, Dim d)
@@ -80,61 +86,104 @@ bool harden(Infer *in, Dim soft)
     return true;
 }
 
-/* The unknown of a group that `atom` must be part of; -1: none, -2: several could be it. */
-static int place_for(Infer *in, const Hints *atom, const Hints *left, const int *unknown, int n)
+static bool leave_unsettled(Infer *in, Dim what)
 {
-    int   found = -1;
-    Hints q;
-    for (int i = 0; i < n; i++) {
-        if (!hints_divide(in, &left[unknown[i]], atom, &q))
-            continue;
-        if (found >= 0)
-            return -2;
-        found = unknown[i];
-    }
-    return found;
+    p2o_note_unsettled(in->bind, what, in->call->target, in->call->loc);
+    return true;
 }
 
-static bool fail_unsettled(Infer *in, Dim sym)
+enum { MAX_FACTORS = 8 };
+
+/* The factors of a size go to the unknowns that they divide in every capture; what is left of each unknown
+ * is a number. */
+typedef struct Spread {
+    Infer *in;
+    int    n, nfactor;
+    Dim    factor[MAX_FACTORS];
+    Hints  hint[MAX_FACTORS];
+    Hints  left[MAX_RANK];
+    Dim    value[MAX_RANK], found[MAX_RANK];
+    int    ways;                /* 2: several */
+} Spread;
+
+static bool add_factor(Spread *s, Dim d)
 {
-    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc,
-                    p2o_unsettled_advice(in->prog),
-                    "%s: which of the sizes follows %s cannot be told from one capture", in->call->target,
-                    p2o_dim_text(in->dims, sym));
-    in->failed = true;
-    return false;
+    if (s->nfactor == MAX_FACTORS || !hints_of(s->in, d, &s->hint[s->nfactor]))
+        return false;
+    s->factor[s->nfactor++] = d;
+    return true;
 }
 
-/* Several unknowns: each symbol of the quotient goes to the one it fits, numbers stay. */
-static bool spread(Infer *in, const Call *c, Dim quotient, Shape to, const int *unknown, int n)
+/* 4*x - 12 without its 4. */
+static Dim without_number(Dims *t, Dim d)
 {
-    Hints left[MAX_RANK], atom;
-    Dim   value[MAX_RANK];
-    for (int i = 0; i < n; i++) {
-        value[unknown[i]] = int_dim(in, 1);
-        if (!to.at[unknown[i]] || !hints_of(in, to.at[unknown[i]], &left[unknown[i]]))
-            return true;                        /* a hole among them: found by division later */
-    }
-    if (p2o_dim_nterm(quotient) != 1)
-        return fail_unsettled(in, quotient);
-    const DimTerm *t = p2o_dim_term(quotient, 0);
-    for (int i = 0; i < t->natom; i++) {
-        for (int p = 0; p < t->power[i]; p++) {
-            if (!hints_of(in, t->atom[i], &atom))
-                return true;
-            int at = place_for(in, &atom, left, unknown, n);
-            if (at < 0)
-                return fail_unsettled(in, t->atom[i]);
-            value[at] = p2o_dim_mul(in->dims, value[at], t->atom[i]);
-            hints_divide(in, &left[at], &atom, &left[at]);
+    int64_t g = 0;
+    for (int i = 0; i < p2o_dim_nterm(d); i++)
+        for (int64_t c = p2o_dim_term(d, i)->coef, r; c; c = r) {
+            r = g % c;
+            g = c;
         }
+    Dim q = p2o_dim_exact_div(t, d, p2o_dim_int(t, g < 0 ? -g : g));
+    return q ? q : d;
+}
+
+/* Atoms that divide every term, and the sum that remains; numbers are left out. */
+static bool add_factors(Spread *s, Dim d)
+{
+    bool           ok = true;
+    const DimTerm *first = p2o_dim_nterm(d) ? p2o_dim_term(d, 0) : NULL;
+    for (int i = 0; first && i < first->natom; i++)
+        for (Dim q; ok && (q = p2o_dim_exact_div(s->in->dims, d, first->atom[i])); d = q)
+            ok = add_factor(s, first->atom[i]);
+    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, without_number(s->in->dims, d)));
+}
+
+static void count_way(Spread *s)
+{
+    Dim  whole[MAX_RANK];
+    bool differs = false;
+    for (int i = 0; i < s->n; i++) {
+        if (!is_same_number(s->in, &s->left[i]))
+            return;
+        whole[i] = p2o_dim_mul(s->in->dims, s->value[i], int_dim(s->in, s->left[i].at[0]));
+        differs |= whole[i] != s->found[i];
     }
+    s->ways += differs || !s->ways;
+    memcpy(s->found, whole, (size_t)s->n * sizeof *whole);
+}
+
+static void spread_from(Spread *s, int k)
+{
+    if (k == s->nfactor)
+        count_way(s);
+    for (int i = 0; k < s->nfactor && i < s->n && s->ways < 2; i++) {
+        Hints had = s->left[i];
+        Dim   value = s->value[i];
+        if (!hints_divide(s->in, &had, &s->hint[k], &s->left[i]))
+            continue;
+        s->value[i] = p2o_dim_mul(s->in->dims, value, s->factor[k]);
+        spread_from(s, k + 1);
+        s->left[i] = had;
+        s->value[i] = value;
+    }
+}
+
+/* Several unknowns: settled where there is one way only. */
+static bool spread(Infer *in, const Call *c, Dim quotient, const Side *to, const int *unknown, int n)
+{
+    Spread s = { .in = in, .n = n };
     for (int i = 0; i < n; i++) {
-        int at = unknown[i];
-        if (!is_same_number(in, &left[at]))
-            return fail_unsettled(in, to.at[at]);
-        Dim whole = p2o_dim_mul(in->dims, value[at], int_dim(in, left[at].at[0]));
-        if (!must_equal(in, c, to.at[at], whole, "size"))
+        s.value[i] = int_dim(in, 1);
+        s.left[i] = to->hints[unknown[i]];
+    }
+    if (!add_factors(&s, quotient))
+        return leave_unsettled(in, quotient);
+    spread_from(&s, 0);
+    if (s.ways != 1)
+        return leave_unsettled(in, s.factor[0]);
+    for (int i = 0; i < n; i++) {
+        Dim d = to->shape.at[unknown[i]];
+        if (d && !must_equal(in, c, d, s.found[i], "size"))
             return false;
     }
     return true;
@@ -148,10 +197,11 @@ static Dim quotient_of(Infer *in, Dim x, Dim by)
 }
 
 /* One side has no unknowns: the other's follow from it. */
-static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
+static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
 {
-    Dim quotient = shape_nelem(in->dims, known);
-    int unknown[MAX_RANK], n = 0, holes = 0;
+    Dim   quotient = shape_nelem(in->dims, known);
+    Shape to = side->shape;
+    int   unknown[MAX_RANK], n = 0, holes = 0;
     for (int i = 0; i < to.rank; i++) {
         if (!to.at[i] || has_soft(in, slice_shape(to, i, i + 1))) {
             holes += !to.at[i];
@@ -171,19 +221,25 @@ static bool solve_group(Infer *in, const Call *c, Shape known, Shape to)
     if (p2o_dim_is_int(quotient, NULL)) {
         for (int i = 0; i < n; i++)
             settled &= !to.at[unknown[i]] || harden(in, to.at[unknown[i]]);
-        return settled || fail_unsettled(in, quotient);
+        return settled || leave_unsettled(in, quotient);
     }
-    return spread(in, c, quotient, to, unknown, n);
+    int sums = 0;
+    for (int i = 0; i < known.rank; i++)
+        sums += p2o_dim_nterm(known.at[i]) > 1;
+    if (sums > 1)                               /* multiplied out, they are not found again */
+        return leave_unsettled(in, quotient);
+    return spread(in, c, quotient, side, unknown, n);
 }
 
 static bool solve_either(Infer *in, const Call *c, const Group *g)
 {
-    if (!has_soft(in, g->from))
-        return solve_group(in, c, g->from, g->to);
-    if (!has_soft(in, g->to) && !(g->to.rank == 1 && !g->to.at[0]))
-        return solve_group(in, c, g->to, g->from);
-    if (g->from.rank == 1 && g->to.rank == 1 && g->to.at[0])
-        return must_equal(in, c, g->from.at[0], g->to.at[0], "size");
+    Shape from = g->from.shape, to = g->to.shape;
+    if (!has_soft(in, from))
+        return solve_group(in, c, from, &g->to);
+    if (!has_soft(in, to) && !(to.rank == 1 && !to.at[0]))
+        return solve_group(in, c, to, &g->from);
+    if (from.rank == 1 && to.rank == 1 && to.at[0])
+        return must_equal(in, c, from.at[0], to.at[0], "size");
     return true;                                /* nothing known on either side yet */
 }
 
@@ -208,36 +264,153 @@ static bool target_hints(Infer *in, Shape from, Shape to, Hints *h)
     return hole < 0 || hints_divide(in, &total, &known, &h[hole]);
 }
 
-/* Goes through both shapes and solves each group as it closes. */
-static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const Hints *hf, const Hints *ht)
+typedef struct Split {                  /* both shapes in groups of equal product */
+    int from[MAX_RANK], to[MAX_RANK];   /* the group of each axis; n for what is left over */
+    int n;
+} Split;
+
+/* Which side of an open group is behind: true for `from`. */
+static bool from_is_behind(const Infer *in, const Hints *from, const Hints *to)
+{
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (from->at[k] != to->at[k])
+            return from->at[k] < to->at[k];
+    return false;
+}
+
+/* Left to right; false when they do not fit, which the count of elements will say. */
+static bool split_groups(const Infer *in, int nfrom, const Hints *hf, int nto, const Hints *ht, Split *s)
 {
     int i = 0, j = 0;
-    while (i < from.rank && j < to.rank) {
-        int   i0 = i, j0 = j;
-        Hints pf = hf[i++], pt = ht[j++];
+    for (s->n = 0; i < nfrom && j < nto; s->n++) {
+        Hints pf = hf[i], pt = ht[j];
+        s->from[i++] = s->to[j++] = s->n;
         while (!hints_equal(in, &pf, &pt)) {
-            bool more_from = pf.at[0] < pt.at[0] || j == to.rank;
-            if (more_from ? i == from.rank : j == to.rank)
-                return true;                    /* they do not fit: the count of elements will say so */
+            bool more_from = from_is_behind(in, &pf, &pt) || j == nto;
+            if (more_from ? i == nfrom : j == nto)
+                return false;
             if (!hints_times(in, more_from ? &pf : &pt, more_from ? &hf[i] : &ht[j]))
-                return true;
-            i += more_from;
-            j += !more_from;
+                return false;
+            *(more_from ? &s->from[i++] : &s->to[j++]) = s->n;
         }
-        Group g = { slice_shape(from, i0, i), slice_shape(to, j0, j) };
-        if (!solve_either(in, c, &g))
-            return false;
     }
-    for (; i < from.rank; i++)
-        if (!must_equal(in, c, from.at[i], int_dim(in, 1), "size"))
-            return false;
-    for (; j < to.rank; j++)
-        if (to.at[j] && !must_equal(in, c, to.at[j], int_dim(in, 1), "size"))
+    while (i < nfrom)
+        s->from[i++] = s->n;
+    while (j < nto)
+        s->to[j++] = s->n;
+    return true;
+}
+
+static int axes_in(const int *group, int n, int g)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += group[i] == g;
+    return count;
+}
+
+static bool has_soft_in(const Infer *in, Shape s, const int *group, int g)
+{
+    for (int i = 0; i < s.rank; i++)
+        if (group[i] == g && has_open(in, s.at[i]))
+            return true;
+    return false;
+}
+
+static bool is_dynamic(const Infer *in, Dim d) { return d && !p2o_dim_is_int(d, NULL) && !has_open(in, d); }
+
+static bool was_one(const Infer *in, const Hints *h) { return is_same_number(in, h) && h->at[0] == 1; }
+
+typedef struct Known {
+    Shape        shape;
+    const Hints *hints;
+    const int   *group;
+} Known;
+
+static bool is_alone(const Known *x, Shape to, const int *to_group, int i)
+{
+    return axes_in(x->group, x->shape.rank, x->group[i]) == 1 && axes_in(to_group, to.rank, x->group[i]) == 1;
+}
+
+/* Exchanged, they would look the same.  A number is exchanged as a whole only. */
+static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group, int i, int k)
+{
+    if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] || has_open(in, x->shape.at[k]) ||
+        !hints_equal(in, &x->hints[k], &x->hints[i]))
+        return false;
+    if (!is_dynamic(in, x->shape.at[k]) && was_one(in, &x->hints[i]))
+        return false;
+    if (!is_dynamic(in, x->shape.at[k]) && !(is_alone(x, to, to_group, i) && is_alone(x, to, to_group, k)))
+        return false;
+    return has_soft_in(in, to, to_group, x->group[k]) && has_soft_in(in, to, to_group, x->group[i]);
+}
+
+/* Known sizes of which the order does not say to which of several unknowns they belong: one that was 1
+ * and has no 1 opposite, and one that was like another throughout. */
+static Dim unclear_size(const Infer *in, const Known *x, Shape to, const int *to_group)
+{
+    int open = 0;
+    for (int i = 0; i < to.rank; i++)
+        open += has_open(in, to.at[i]);
+    for (int i = 0; open > 1 && i < x->shape.rank; i++) {
+        if (!x->shape.at[i] || p2o_dim_is_int(x->shape.at[i], NULL))
+            continue;
+        if (was_one(in, &x->hints[i]) && !is_alone(x, to, to_group, i))
+            return x->shape.at[i];
+        for (int k = 0; is_dynamic(in, x->shape.at[i]) && k < x->shape.rank; k++)
+            if (could_be_exchanged(in, x, to, to_group, i, k))
+                return x->shape.at[i];
+    }
+    return NULL;
+}
+
+static Side side_part(Shape s, const Hints *hints, const int *group, int g)
+{
+    int i = 0;
+    while (group[i] != g)
+        i++;
+    return (Side){ slice_shape(s, i, i + axes_in(group, s.rank, g)), hints + i };
+}
+
+static bool is_left_over(Infer *in, const Call *c, Shape s, const int *group, int n)
+{
+    for (int i = 0; i < s.rank; i++)
+        if (group[i] == n && s.at[i] && !must_equal(in, c, s.at[i], int_dim(in, 1), "size"))
             return false;
     return true;
 }
 
-static Shape resolved_shape(Infer *in, Shape s)
+static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const Hints *hf, const Hints *ht)
+{
+    Split s;
+    if (!split_groups(in, from.rank, hf, to.rank, ht, &s))
+        return true;
+    Dim unclear = unclear_size(in, &(Known){ from, hf, s.from }, to, s.to);
+    if (!unclear)
+        unclear = unclear_size(in, &(Known){ to, ht, s.to }, from, s.from);
+    if (unclear && has_soft(in, from) && has_soft(in, to))
+        return leave_unsettled(in, unclear);
+    if (unclear)
+        return solve_either(in, c, &(Group){ { from, hf }, { to, ht } });
+    for (int g = 0; g < s.n; g++) {
+        Group x = { side_part(from, hf, s.from, g), side_part(to, ht, s.to, g) };
+        if (!solve_either(in, c, &x))
+            return false;
+    }
+    return is_left_over(in, c, from, s.from, s.n) && is_left_over(in, c, to, s.to, s.n);
+}
+
+/* Alone beside a -1, or the open size that took its place, a literal may be a number as well as a size: the order of
+ * two groups proves nothing. */
+static bool has_hole(const Infer *in, Shape to)
+{
+    for (int i = 0; i < to.rank && to.rank <= 2; i++)
+        if (!to.at[i] || (is_soft(in, to.at[i]) && p2o_is_hole(in->bind, to.at[i])))
+            return true;
+    return false;
+}
+
+Shape resolved_shape(Infer *in, Shape s)
 {
     Dim *at = p2o_shape_copy(in->arena, s, 0);
     for (int i = 0; i < s.rank; i++)
@@ -256,6 +429,8 @@ static bool settle_reshape(Infer *in, const Call *c, Shape from, Shape to)
             return true;
     if (to.rank > MAX_RANK || !target_hints(in, from, to, ht))
         return true;
+    if (has_hole(in, to) && !has_soft(in, from))
+        return solve_group(in, c, from, &(Side){ to, ht });
     return solve_groups(in, c, from, to, hf, ht);
 }
 

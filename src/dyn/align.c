@@ -17,10 +17,25 @@ typedef struct Align {
     Map            *floats;             /* Arg * -> OpenFloat * */
 } Align;
 
+/* A size is 1 in one of them, and another in the other. */
+static bool one_against_more(const Program *p, const Program *q)
+{
+    int64_t v, w;
+    for (size_t i = 0; i < p->main->inputs.n && i < q->main->inputs.n; i++) {
+        Shape s = p->main->inputs.at[i]->recorded.shape, t = q->main->inputs.at[i]->recorded.shape;
+        for (int k = 0; k < s.rank && k < t.rank; k++)
+            if (p2o_dim_is_int(s.at[k], &v) && p2o_dim_is_int(t.at[k], &w) && v != w && (v == 1 || w == 1))
+                return true;
+    }
+    return false;
+}
+
 static bool part_ways(const Align *a, Loc loc, int k, const char *what)
 {
     p2o_diag_advise(a->p[0]->diags, DIAG_NOT_DYNAMIC, loc,
-                    "capture the same model in the same mode; a Python `if` on a size makes two models",
+                    one_against_more(a->p[0], a->p[k])
+                        ? "at a size of 1 PyTorch may record another program: take captures at 2 and more"
+                        : "capture the same model in the same mode; a Python `if` on a size makes two models",
                     "captures 1 and %d part ways: %s", k + 1, what);
     return false;
 }
@@ -35,6 +50,18 @@ static void pair_vars(const Align *a, int k, Var *first, const Var *other)
 {
     if (first && other)
         a->to_first[k][other->id] = first;
+}
+
+static Type with_leading_ones(const Align *a, Type t, int rank)
+{
+    Dim *at = NEW_N(a->p[0]->arena, Dim, (size_t)rank + 1);
+    int  more = rank - t.shape.rank;
+    if (t.kind != TY_TENSOR || more <= 0)
+        return t;
+    for (int i = 0; i < rank; i++)
+        at[i] = i < more ? p2o_dim_int(a->p[0]->dims, 1) : t.shape.at[i - more];
+    t.shape = (Shape){ rank, at };
+    return t;
 }
 
 /* Further recorded types are kept beside the first's. */
@@ -136,8 +163,69 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
     return true;
 }
 
+static bool is_view(const Call *c)
+{
+    return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
+}
+
+static bool mentions(const Arg *x, const Var *v)
+{
+    bool found = x->kind == ARG_VAR && x->var == v;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !found; i++)
+        found = mentions(&x->items[i], v);
+    return found;
+}
+
+static bool is_only_expanded(const Program *p, const Var *v)
+{
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        const Call *c = p->main->calls.at[i];
+        for (int k = 0; k < c->nargs; k++)
+            if (mentions(&c->args[k], v) && !(k == 0 && same(c->target, "aten::expand")))
+                return false;
+    }
+    for (size_t i = 0; i < p->outputs.n; i++)
+        if (mentions(&p->outputs.at[i].value, v))
+            return false;
+    return true;
+}
+
+/* PyTorch drops leading sizes of 1 ahead of an expand, as in x[:m] = y at m = 1.  With or without them the expand
+ * gives the same. */
+static bool drops_ones(const Align *a, const Call *c, const Call *d, int k)
+{
+    return is_view(c) && c->nouts == 1 && c->outs[0] && d->outs[0] &&
+           is_only_expanded(a->p[0], c->outs[0]) && is_only_expanded(a->p[k], d->outs[0]);
+}
+
+static void lengthen(const Align *a, Arg *x, uint32_t n)
+{
+    Arg *items = NEW_N(a->p[0]->arena, Arg, (size_t)n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = i < n - x->n ? arg_int(p2o_dim_int(a->p[0]->dims, 1)) : x->items[i - (n - x->n)];
+    *x = arg_list(items, n);
+}
+
+static bool align_dropped_ones(const Align *a, Call *c, const Call *d, int k, Arg *x, Arg y)
+{
+    uint32_t n = x->n > y.n ? x->n : y.n;
+    Var     *v = c->outs[0];
+    lengthen(a, x, n);
+    lengthen(a, &y, n);
+    v->recorded = with_leading_ones(a, v->recorded, (int)n);
+    d->outs[0]->recorded = with_leading_ones(a, d->outs[0]->recorded, (int)n);
+    for (int i = 1; i < k && v->also; i++)
+        ((Type *)(uintptr_t)v->also)[i - 1] = with_leading_ones(a, v->also[i - 1], (int)n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!align_arg(a, c, d, k, &x->items[i], &y.items[i]))
+            return false;
+    return true;
+}
+
 static bool align_list(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
 {
+    if (x->n != y->n && drops_ones(a, c, d, k))
+        return align_dropped_ones(a, c, d, k, x, *y);
     if (x->n != y->n)
         return differs_in(a, c, d, k, "has a list of another length (one that grows with a size can't be dynamic) than");
     for (uint32_t i = 0; i < x->n; i++)
@@ -183,13 +271,26 @@ static bool settle_floats(const Align *a)
     return true;
 }
 
+static bool is_copy(const Call *c)
+{
+    return same(c->target, "aten::clone") && c->nargs > 0 && c->args[0].kind == ARG_VAR && c->outs[0];
+}
+
+/* What a value is a copy of. */
+static const Var *original(const Var *v)
+{
+    while (v && v->def && is_copy(v->def))
+        v = v->def->args[0].var;
+    return v;
+}
+
 static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, const Arg *y)
 {
     bool equal = x->kind == y->kind;
     if (equal) {
         switch (x->kind) {
         case ARG_NONE: break;
-        case ARG_VAR: equal = x->var == a->to_first[k][y->var->id]; break;
+        case ARG_VAR: equal = original(x->var) == original(a->to_first[k][y->var->id]); break;
         case ARG_INT: return align_int(a, c, d, k, x, y->i);
         case ARG_LIST: return align_list(a, c, d, k, x, y);
         case ARG_FLOAT:
@@ -206,12 +307,18 @@ static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, con
     return equal || differs_in(a, c, d, k, "has another argument than");
 }
 
+/* Names of one thing: which of them PyTorch takes depends on strides, and those on sizes of 1. */
+static bool same_target(const Call *c, const Call *d)
+{
+    return same(c->target, d->target) || (is_view(c) && is_view(d));
+}
+
 static bool align_call(const Align *a, int k, Call *c, const Call *d)
 {
-    if (!same(c->target, d->target) || c->nargs != d->nargs || c->nouts != d->nouts)
+    if (!same_target(c, d) || c->nargs != d->nargs || c->nouts != d->nouts)
         return differs_in(a, c, d, k, "against");
     for (int i = 0; i < c->nargs; i++)
-        if (!align_arg(a, c, d, k, &c->args[i], &d->args[i]))
+        if (!same(c->schema->args[i].name, "assert_msg") && !align_arg(a, c, d, k, &c->args[i], &d->args[i]))
             return false;
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i] != !d->outs[i])
@@ -224,15 +331,38 @@ static bool align_call(const Align *a, int k, Call *c, const Call *d)
     return true;
 }
 
+/* Copies that one of them lacks are passed over. */
+static bool align_calls(const Align *a, int k, Body *x, const Body *y, const Call **c, const Call **d)
+{
+    size_t i = 0, j = 0;
+    for (*c = *d = NULL; i < x->calls.n || j < y->calls.n;) {
+        *c = i < x->calls.n ? x->calls.at[i] : NULL;
+        *d = j < y->calls.n ? y->calls.at[j] : NULL;
+        bool together = *c && *d && same_target(*c, *d);
+        if (!together && *c && is_copy(*c)) {
+            i++;
+        } else if (!together && *d && is_copy(*d)) {
+            pair_vars(a, k, a->to_first[k][(*d)->args[0].var->id], (*d)->outs[0]);
+            j++;
+        } else if (!*c || !*d) {
+            return false;
+        } else if (!align_call(a, k, x->calls.at[i++], y->calls.at[j++])) {
+            *c = *d = NULL;                     /* reported */
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool align_body(const Align *a, int k, Call *c, Body *x, const Call *d, const Body *y)
 {
-    if (x->inputs.n != y->inputs.n || x->calls.n != y->calls.n || x->outputs.n != y->outputs.n)
+    const Call *left, *right;
+    if (x->inputs.n != y->inputs.n || x->outputs.n != y->outputs.n)
         return differs_in(a, c, d, k, "has another body than");
     for (size_t i = 0; i < x->inputs.n; i++)
         pair_vars(a, k, x->inputs.at[i], y->inputs.at[i]);
-    for (size_t i = 0; i < x->calls.n; i++)
-        if (!align_call(a, k, x->calls.at[i], y->calls.at[i]))
-            return false;
+    if (!align_calls(a, k, x, y, &left, &right))
+        return left || right ? differs_in(a, c, d, k, "has another body than") : false;
     for (size_t i = 0; i < x->outputs.n; i++)
         if (!align_arg(a, c, d, k, &x->outputs.at[i], &y->outputs.at[i]))
             return false;
@@ -254,16 +384,14 @@ static bool align_outputs(const Align *a, int k)
 static bool align_one(const Align *a, int k)
 {
     const Program *x = a->p[0], *y = a->p[k];
-    size_t         n = x->main->calls.n < y->main->calls.n ? x->main->calls.n : y->main->calls.n;
+    const Call    *c, *d;
     for (size_t i = 0; i < x->main->inputs.n; i++)
         pair_vars(a, k, x->main->inputs.at[i], y->main->inputs.at[i]);
     if (!align_weights(a, k))
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (!align_call(a, k, x->main->calls.at[i], y->main->calls.at[i]))
-            return false;
-    if (x->main->calls.n != y->main->calls.n)
-        return part_ways(a, 0, k, p2o_printf(x->arena, "%zu calls against %zu", x->main->calls.n, y->main->calls.n));
+    if (!align_calls(a, k, x->main, y->main, &c, &d))
+        return c || d ? part_ways(a, c ? c->loc : d->loc, k, p2o_printf(x->arena, "%s has no match in the other",
+                                                                       place_text(c ? x : y, c ? c : d))) : false;
     return align_outputs(a, k);
 }
 

@@ -82,6 +82,15 @@ static bool pin_axis(Program *p, Bindings *b, Str input, int axis, Dim captured,
     return false;
 }
 
+/* The number that the user gave for the size; NULL: none. */
+static Dim pinned_to(const Program *p, Dim sym)
+{
+    for (size_t i = 0; i < p->declared.n; i++)
+        if (p->declared.at[i].dim == sym && p->declared.at[i].lo == p->declared.at[i].hi)
+            return p2o_dim_int(p->dims, p->declared.at[i].lo);
+    return NULL;
+}
+
 static bool name_axis(Program *p, Bindings *b, Str input, int axis, Dim *at, Str name)
 {
     if (!is_dim_name(name)) {
@@ -99,8 +108,11 @@ static bool name_axis(Program *p, Bindings *b, Str input, int axis, Dim *at, Str
                         STR_ARG(name), (long long)want, (long long)have, axis, STR_ARG(input));
         return false;
     }
+    Dim number = pinned_to(p, sym);
     if (p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER)
-        p2o_bind(b, captured, sym);             /* the capture's symbol takes the user's name */
+        p2o_bind(b, captured, number ? number : sym);   /* the capture's symbol takes the user's name */
+    else if (captured == number)
+        return true;
     else if (p2o_dim_is_sym(captured))
         p2o_diag(p->diags, DIAG_NOTE, 0, "%s and %.*s are one size in the capture", p2o_dim_name(captured),
                  STR_ARG(name));
@@ -173,13 +185,14 @@ bool p2o_declare_input(Program *p, Bindings *b, Str spec)
 
 static bool parse_range(Str text, int64_t *lo, int64_t *hi)
 {
-    *lo = 0;
+    *lo = NO_LOWER;
     *hi = NO_UPPER;
     for (size_t i = 0; i + 1 < text.n; i++) {
         if (text.p[i] != '.' || text.p[i + 1] != '.')
             continue;
         Str from = { text.p, i }, to = { text.p + i + 2, text.n - i - 2 };
-        return (!from.n || p2o_parse_i64(from, lo)) && (!to.n || p2o_parse_i64(to, hi)) && *lo >= 0 && *lo <= *hi;
+        return (!from.n || p2o_parse_i64(from, lo)) && (!to.n || p2o_parse_i64(to, hi)) &&
+               (!from.n || *lo >= 0) && *lo <= *hi && *hi >= 0;
     }
     return p2o_parse_i64(text, lo) && *lo >= 0 && ((*hi = *lo), true);
 }
@@ -193,11 +206,13 @@ bool p2o_declare_range(Program *p, Bindings *b, Str spec)
                         STR_ARG(spec));
         return false;
     }
-    Dim sym = p2o_dim_sym(p->dims, p2o_str_dup(p->arena, name));
+    bool known = p2o_dim_has_sym(p->dims, name);
+    Dim  sym = p2o_dim_sym(p->dims, p2o_str_dup(p->arena, name));
     p2o_set_role(b, sym, ROLE_USER);
-    if (lo == hi)
-        p2o_bind(b, sym, p2o_dim_int(p->dims, lo));
-    else
-        p2o_dim_set_range(p->dims, sym, lo, hi);
+    VEC_PUSH(p->arena, &p->declared, (ProgramRange){ p2o_str_dup(p->arena, spec), sym, lo, hi });
+    if (lo == hi && known)
+        p2o_bind(b, sym, p2o_dim_int(p->dims, lo));     /* else when it is known what it names */
+    else if (lo != hi)
+        p2o_dim_set_range(p->dims, sym, lo == NO_LOWER ? 0 : lo, hi);
     return true;
 }

@@ -12,7 +12,8 @@
 #include "ir/bind.h"
 #include "ir/program.h"
 
-/* Calls are bound, inputs have their types.  false after diagnostics. */
+/* Calls are bound, inputs have their types.  false after diagnostics: sizes that cannot be dynamic, or not as
+ * declared. */
 bool p2o_settle(Program *p, Bindings *b);
 
 #endif

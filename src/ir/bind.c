@@ -9,6 +9,7 @@ typedef struct Binding {
     SymRole role;
     int64_t hint[MAX_CAPTURES]; /* from 1 on; capture 0 is in the Dims table */
     bool    has_hint[MAX_CAPTURES];
+    bool    hole;
     const char *of;             /* of soft ones: the call they stand in */
     Loc     loc;
 } Binding;
@@ -19,6 +20,9 @@ struct Bindings {
     Map       by_name;          /* symbol name -> Binding * */
     VEC(Dim)  soft;
     VEC(BindEvent) events;
+    VEC(Unsettled) unsettled;
+    VEC(Need) needs;
+    Map       need_keys;
     size_t    count;
 };
 
@@ -28,11 +32,12 @@ Bindings *p2o_bindings_new(Dims *t, int ncapture)
     Bindings *b = NEW(p2o_dims_arena(t), Bindings);
     b->dims = t;
     b->ncapture = ncapture;
-    b->by_name.arena = p2o_dims_arena(t);
+    b->by_name.arena = b->need_keys.arena = p2o_dims_arena(t);
     return b;
 }
 
-int p2o_ncapture(const Bindings *b) { return b->ncapture; }
+Dims *p2o_bindings_dims(const Bindings *b) { return b->dims; }
+int   p2o_ncapture(const Bindings *b) { return b->ncapture; }
 
 static Binding *binding_of(Bindings *b, Dim sym)
 {
@@ -128,6 +133,14 @@ Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
     return sym;
 }
 
+void p2o_set_hole(Bindings *b, Dim sym) { binding_of(b, sym)->hole = true; }
+
+bool p2o_is_hole(const Bindings *b, Dim sym)
+{
+    const Binding *x = find_binding(b, sym);
+    return x && x->hole;
+}
+
 void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
 {
     for (size_t i = 0; i < b->soft.n; i++)
@@ -142,6 +155,33 @@ void p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc)
 
 size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }
 const BindEvent *p2o_bind_event(const Bindings *b, size_t i) { return &b->events.at[i]; }
+
+void p2o_note_unsettled(Bindings *b, Dim what, const char *target, Loc loc)
+{
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->unsettled, (Unsettled){ what, target, loc });
+}
+
+void             p2o_forget_unsettled(Bindings *b) { b->unsettled.n = 0; }
+size_t           p2o_nunsettled(const Bindings *b) { return b->unsettled.n; }
+const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i) { return &b->unsettled.at[i]; }
+
+void p2o_need(Bindings *b, Need n)
+{
+    Arena     *a = p2o_dims_arena(b->dims);
+    uintptr_t *key = NEW_N(a, uintptr_t, 4);
+    key[0] = (uintptr_t)n.a;
+    key[1] = (uintptr_t)n.b;
+    key[2] = (uintptr_t)n.kind;
+    key[3] = n.loc;
+    void **slot = p2o_map_slot(&b->need_keys, (Str){ (const char *)key, 4 * sizeof *key });
+    if (*slot)
+        return;
+    *slot = b;
+    VEC_PUSH(a, &b->needs, n);
+}
+
+size_t      p2o_nneed(const Bindings *b) { return b->needs.n; }
+const Need *p2o_need_at(const Bindings *b, size_t i) { return &b->needs.at[i]; }
 
 const char *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc)
 {
@@ -265,10 +305,33 @@ bool p2o_has_soft(const Bindings *b, Dim d)
     return s.found;
 }
 
-static bool is_simple(Dim d) { return p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d); }
+/* total = past + seq is plainer than past = total - seq. */
+static int plainness(Dim d)
+{
+    if (p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d))
+        return 2;
+    for (int i = 0; i < p2o_dim_nterm(d); i++)
+        if (p2o_dim_term(d, i)->coef < 0)
+            return 0;
+    return 1;
+}
+
+static bool is_open_sym(const Bindings *b, Dim d) { return p2o_dim_is_sym(d) && p2o_role(b, d) == ROLE_SOFT; }
+
+/* An open size that faces an expression follows it, rather than one of the open sizes in it. */
+static bool choose_lone(const Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
+{
+    bool left = is_open_sym(b, x) && !p2o_dim_is_sym(y) && !occurs_in(x, y);
+    bool right = is_open_sym(b, y) && !p2o_dim_is_sym(x) && !occurs_in(y, x);
+    if (left == right)
+        return false;
+    *sym = left ? x : y;
+    *to = left ? y : x;
+    return true;
+}
 
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
- * simplest value, and then the one that came last.  *forbidden: one would have to be a number. */
+ * plainest value, and then the one that came last.  *forbidden: one would have to be a number. */
 static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbidden)
 {
     bool found = false;
@@ -286,13 +349,25 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
         if (role >= ROLE_FILE && p2o_has_soft(b, value))
             continue;                           /* what is known does not follow what is open */
         if (found && (role > p2o_role(b, *sym) ||
-                      (role == p2o_role(b, *sym) && is_simple(*to) && !is_simple(value))))
+                      (role == p2o_role(b, *sym) && plainness(*to) > plainness(value))))
             continue;
         *sym = s;
         *to = value;
         found = true;
     }
     return found;
+}
+
+/* Of sizes alone: not 0 at all of them, whatever the captures say.  (Quotients are: they ask for divisibility.) */
+static bool is_polynomial(const Bindings *b, Dim d)
+{
+    for (int i = 0; i < p2o_dim_nterm(d); i++) {
+        const DimTerm *t = p2o_dim_term(d, i);
+        for (int k = 0; k < t->natom; k++)
+            if (!p2o_dim_is_sym(t->atom[k]) || p2o_role(b, t->atom[k]) < ROLE_FILE)
+                return false;
+    }
+    return true;
 }
 
 UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
@@ -309,7 +384,8 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
     Dim  diff = p2o_dim_sub(b->dims, x, y);
     if (!diff || p2o_dim_is_int(diff, NULL))
         return UNIFY_DIFFERENT;
-    bool found = choose_binding(b, without_common_factor(b->dims, diff), sym, to, &forbidden);
+    bool found = choose_lone(b, x, y, sym, to) ||
+                 choose_binding(b, without_common_factor(b->dims, diff), sym, to, &forbidden);
     if (forbidden)
         return UNIFY_FIXED;
     if (equal == NO || hints_differ(b, x, y))
@@ -319,7 +395,8 @@ UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
         return UNIFY_BOUND;
     }
     FirstFixed f = { .b = b };
-    if (p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL))
+    bool number = p2o_dim_is_int(x, NULL) || p2o_dim_is_int(y, NULL);
+    if ((number || (b->soft.n && is_polynomial(b, diff))) && !p2o_has_soft(b, diff))
         p2o_dim_symbols(diff, note_first, &f);
     *sym = f.sym;
     return f.sym ? UNIFY_FIXED : UNIFY_ASSUMED;

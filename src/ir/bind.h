@@ -24,6 +24,7 @@ typedef struct Bindings Bindings;
 enum { MAX_CAPTURES = 16 };
 
 Bindings *p2o_bindings_new(Dims *t, int ncapture);
+Dims     *p2o_bindings_dims(const Bindings *b);
 int       p2o_ncapture(const Bindings *b);
 void      p2o_set_role(Bindings *b, Dim sym, SymRole r);        /* ROLE_FILE unless said */
 SymRole   p2o_role(const Bindings *b, Dim sym);
@@ -37,6 +38,9 @@ void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v);
 bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v);
 /* A new soft symbol that was hints[k] in capture k; `of` names the call that it stands in. */
 Dim  p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc);
+/* A soft symbol that stands for a -1. */
+void p2o_set_hole(Bindings *b, Dim sym);
+bool p2o_is_hole(const Bindings *b, Dim sym);
 bool p2o_has_soft(const Bindings *b, Dim d);            /* one that is not bound occurs in it */
 /* Every soft symbol not bound so far, in the order they were made. */
 typedef void SoftFn(void *user, Dim sym);
@@ -53,6 +57,29 @@ size_t           p2o_bind_nevent(const Bindings *b);
 const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
 /* Where a soft symbol stands: the call, and its place; NULL for other symbols. */
 const char      *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc);
+
+/* A call that does not say which of its open sizes follows `what`; forgotten before each look at the program. */
+typedef struct Unsettled {
+    Dim         what;
+    const char *target;
+    Loc         loc;
+} Unsettled;
+void             p2o_note_unsettled(Bindings *b, Dim what, const char *target, Loc loc);
+void             p2o_forget_unsettled(Bindings *b);
+size_t           p2o_nunsettled(const Bindings *b);
+const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i);
+
+/* What must hold for the model to work at given sizes: an operator's demand, the capture's range or guard. */
+typedef enum NeedKind { NEED_LE, NEED_EQ } NeedKind;
+typedef struct Need {
+    NeedKind    kind;
+    Dim         a, b;           /* a <= b, or a = b */
+    const char *by;
+    Loc         loc;
+} Need;
+void        p2o_need(Bindings *b, Need n);              /* once */
+size_t      p2o_nneed(const Bindings *b);
+const Need *p2o_need_at(const Bindings *b, size_t i);
 
 typedef enum UnifyResult {
     UNIFY_SAME,         /* they were equal already */

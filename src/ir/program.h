@@ -111,8 +111,10 @@ struct Program {
     VEC(InputSpec)    inputs;
     VEC(OutputSpec)   outputs;          /* parallel to main->outputs */
     VEC(ProgramRange) ranges;
+    VEC(ProgramRange) declared;         /* what the user said of sizes; expr is as written */
     VEC(const char *) guards;           /* Python expressions over input paths, as written */
     uint32_t          nvar;
+    bool              proven;           /* types agreed with what the captures recorded, and are of other sizes now */
     const char       *unsettled;        /* advice where one capture cannot tell; NULL: another capture */
     const char       *producer;         /* "PyTorch 2.14.1", for messages */
 };

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "onnx/f64.h"
 #include "onnx/fold.h"
 #include "onnx/kernels.h"
 #include "onnx/onnx_ops.h"
@@ -178,6 +179,12 @@ void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin
         if (constant) {
             p2o_node_remove(n);
             out[0] = constant;
+            return;
+        }
+        Value *composed = p2o_f64_build(b, n);
+        if (composed) {
+            p2o_node_remove(n);
+            out[0] = composed;
             return;
         }
         const DType *types = wider_types(b, n);

@@ -3,7 +3,7 @@
 usage: make_models.py FOLDER [NAME...]      needs PyTorch
 
 For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps NAME.c.pt2 (captures with
-fixed sizes, different ones) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
+fixed sizes, different ones), perhaps NAME.one.pt2 and NAME.onesym.pt2 (a batch of 1, fixed and with dynamic sizes) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
 primes, and 0 where it is legal).
 """
 import os
@@ -20,11 +20,11 @@ warnings.filterwarnings("ignore")
 MODELS = {}
 
 
-def model(name, args, sizes, axes, fixed=(0, 1)):
+def model(name, args, sizes, axes, fixed=(0, 1), one=None):
     """args(*size) makes the inputs; axes has, per input, the axes that are dynamic; `fixed` are the sizes that the
-    fixed captures are taken at."""
+    fixed captures are taken at; `one` are sizes with a batch of 1 for two more captures."""
     def add(cls):
-        MODELS[name] = (cls, args, sizes, axes, fixed)
+        MODELS[name] = (cls, args, sizes, axes, fixed, one)
         return cls
     return add
 
@@ -40,7 +40,7 @@ def randomize(m):
 
 
 @model("residual", lambda b, h, w: (torch.randn(b, 3, h, w),), [(2, 12, 10), (3, 9, 16), (1, 7, 5), (5, 3, 11)],
-       [{0: "batch", 2: "height", 3: "width"}])
+       [{0: "batch", 2: "height", 3: "width"}], one=(1, 9, 16))
 class Residual(nn.Module):
     def __init__(self):
         super().__init__()
@@ -56,7 +56,7 @@ class Residual(nn.Module):
 
 
 @model("recurrent", lambda b, t: (torch.randn(b, t, 4), torch.randn(1, b, 3)), [(2, 5), (3, 7), (1, 1), (4, 11)],
-       [{0: "batch", 1: "time"}, {1: "batch"}])
+       [{0: "batch", 1: "time"}, {1: "batch"}], one=(1, 7))
 class Recurrent(nn.Module):
     """A sequence read both ways by two one-way nets, a GRU with a given state, a stacked bidirectional net."""
 
@@ -76,7 +76,7 @@ class Recurrent(nn.Module):
 
 
 @model("masked_attention", lambda n, b: (torch.randn(n, b, 16), torch.arange(n)[None] > torch.arange(n)[:, None]),
-       [(5, 2), (7, 3), (1, 1), (11, 4)], [{0: "n", 1: "b"}, {0: "n", 1: "n"}])
+       [(5, 2), (7, 3), (1, 1), (11, 4)], [{0: "n", 1: "b"}, {0: "n", 1: "n"}], one=(7, 1))
 class MaskedAttention(nn.Module):
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ class MaskedAttention(nn.Module):
 @model("decoder_cache", lambda b, s, p: (torch.randn(b, s, 64), torch.zeros(b, 1, s, p + s), torch.randn(b, 2, p, 16),
                                          torch.randn(b, 2, p, 16)),
        [(2, 3, 5), (3, 4, 6), (1, 1, 7), (2, 5, 0)],
-       [{0: "b", 1: "s"}, {0: "b", 2: "s", 3: "total"}, {0: "b", 2: "p"}, {0: "b", 2: "p"}])
+       [{0: "b", 1: "s"}, {0: "b", 2: "s", 3: "total"}, {0: "b", 2: "p"}, {0: "b", 2: "p"}], one=(1, 4, 6))
 class DecoderCache(nn.Module):
     def __init__(self):
         super().__init__()
@@ -111,7 +111,7 @@ class DecoderCache(nn.Module):
 
 
 @model("pyramid", lambda b, h, w: (torch.randn(b, 3, h, w),), [(2, 13, 18), (3, 11, 15), (1, 7, 9), (2, 19, 8)],
-       [{0: "batch", 2: "height", 3: "width"}])
+       [{0: "batch", 2: "height", 3: "width"}], one=(1, 11, 15))
 class Pyramid(nn.Module):
     """A deeper map resized to another's size, and pools of several sizes resized back."""
 
@@ -149,11 +149,11 @@ def unet(mode):
 
 for _mode in ("replicate", "reflect"):
     model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 13, 21), (3, 21, 10), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
-          [{0: "batch", 2: "height", 3: "width"}], fixed=(0, 1, 2))(unet(_mode))
+          [{0: "batch", 2: "height", 3: "width"}], fixed=(0, 1, 2), one=(1, 9, 15))(unet(_mode))
 
 
-@model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (7, 5, 11), (1, 1, 1), (2, 5, 2)],
-       [{0: "batch", 1: "height", 2: "width"}])
+@model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (5, 4, 8), (1, 1, 1), (2, 5, 2)],
+       [{0: "batch", 1: "height", 2: "width"}], one=(1, 4, 8))
 class Windows(nn.Module):
     """Attention in shifted windows, with a mask built from the height and width."""
 
@@ -182,7 +182,7 @@ class Windows(nn.Module):
 
 
 @model("writes", lambda n, m: (torch.randn(n + m, 5), torch.randn(m, 5), torch.randn(n + m, 5) > 0),
-       [(3, 4), (4, 6), (1, 1), (7, 2)], [{0: "rows"}, {0: "m"}, {0: "rows"}])
+       [(3, 4), (4, 6), (1, 1), (7, 2)], [{0: "rows"}, {0: "m"}, {0: "rows"}], one=(4, 1))
 class Writes(nn.Module):
     def forward(self, x, y, mask):
         x = x.clone()
@@ -195,7 +195,7 @@ class Writes(nn.Module):
 
 
 @model("messages", lambda n, e: (torch.randn(n, 3), torch.randint(0, n, (2, e)), torch.randn(e)),
-       [(4, 7), (5, 9), (1, 1), (6, 0)], [{0: "nodes"}, {1: "edges"}, {0: "edges"}])
+       [(4, 7), (5, 9), (1, 1), (6, 0)], [{0: "nodes"}, {1: "edges"}, {0: "edges"}], one=(5, 1))
 class Messages(nn.Module):
     """Sum, mean and max over the edges of each node, and a softmax per target."""
 
@@ -212,7 +212,7 @@ class Messages(nn.Module):
 
 
 @model("spectrum", lambda b, t: (torch.randn(b, t),), [(2, 900), (3, 1100), (1, 640), (2, 1601)],
-       [{0: "batch", 1: "samples"}])
+       [{0: "batch", 1: "samples"}], one=(1, 1100))
 class Spectrum(nn.Module):
     """A centred STFT, magnitude, mel, log; and back to the length."""
 
@@ -225,6 +225,79 @@ class Spectrum(nn.Module):
         s = torch.stft(x, 64, 20, 40, self.window, center=True, pad_mode="reflect", return_complex=True)
         mel = torch.log(self.mel @ s.abs() + 1e-5)
         return mel, torch.istft(s, 64, 20, 40, self.window, length=x.shape[1])
+
+
+def define_vision():
+    """torchvision's two operators as its documentation has them, so that it need not be installed."""
+    if hasattr(torch.ops.torchvision, "nms"):
+        return
+
+    def nms(boxes, scores, threshold):
+        keep, order = [], scores.argsort(descending=True, stable=True).tolist()
+        area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+        while order:
+            i = order.pop(0)
+            keep.append(i)
+            low, high = torch.maximum(boxes[i, :2], boxes[order, :2]), torch.minimum(boxes[i, 2:], boxes[order, 2:])
+            both = (high - low).clamp(min=0).prod(1)
+            over = both / (area[i] + area[order] - both) > threshold
+            order = [k for k, o in zip(order, over.tolist()) if not o]
+        return torch.tensor(keep, dtype=torch.int64)
+
+    def roi_align(x, rois, scale, ph, pw, ratio, aligned):
+        out = x.new_zeros(rois.shape[0], x.shape[1], ph, pw)
+        height, width = x.shape[2:]
+        for r, (image, x1, y1, x2, y2) in enumerate(rois.tolist()):
+            x1, y1, x2, y2 = (v * scale - 0.5 * aligned for v in (x1, y1, x2, y2))
+            w, h = (x2 - x1, y2 - y1) if aligned else (max(x2 - x1, 1.0), max(y2 - y1, 1.0))
+            ys = [y1 + h / ph * (i + (j + 0.5) / ratio) for i in range(ph) for j in range(ratio)]
+            xs = [x1 + w / pw * (i + (j + 0.5) / ratio) for i in range(pw) for j in range(ratio)]
+            at = x.new_zeros(x.shape[1], len(ys), len(xs))
+            for i, y in enumerate(ys):
+                for j, u in enumerate(xs):
+                    if -1 <= y <= height and -1 <= u <= width:
+                        at[:, i, j] = bilinear(x[int(image)], max(y, 0.0), max(u, 0.0))
+            out[r] = at.view(-1, ph, ratio, pw, ratio).mean((2, 4))
+        return out
+
+    def bilinear(x, y, u):
+        top, left = min(int(y), x.shape[1] - 1), min(int(u), x.shape[2] - 1)
+        bottom, right = min(top + 1, x.shape[1] - 1), min(left + 1, x.shape[2] - 1)
+        dy, du = (y - top if bottom > top else 0.0), (u - left if right > left else 0.0)
+        return (x[:, top, left] * (1 - dy) * (1 - du) + x[:, top, right] * (1 - dy) * du +
+                x[:, bottom, left] * dy * (1 - du) + x[:, bottom, right] * dy * du)
+
+    define_vision.library = lib = torch.library.Library("torchvision", "FRAGMENT")
+    lib.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    lib.define("roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
+               "int sampling_ratio, bool aligned) -> Tensor")
+    lib.impl("nms", nms, "CPU")
+    lib.impl("roi_align", roi_align, "CPU")
+    torch.library.register_fake("torchvision::nms", lambda boxes, scores, threshold: boxes.new_empty(
+        torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64))
+    torch.library.register_fake("torchvision::roi_align", lambda x, rois, scale, ph, pw, ratio, aligned: x.new_empty(
+        rois.shape[0], x.shape[1], ph, pw))
+
+
+def detection_inputs(n):
+    """Boxes of which some overlap and some are below the threshold; more than 100 good ones where n is large."""
+    corner = torch.rand(n, 2) * (40 if n > 50 else 20)
+    boxes = torch.cat([corner, corner + 1 + torch.rand(n, 2) * 3], 1)
+    return boxes, torch.rand(n), torch.randn(1, 3, 16, 12)
+
+
+@model("detection", detection_inputs, [(20,), (33,), (1,), (0,), (400,)], [{0: "boxes"}, {0: "boxes"}, {}], one=(1,))
+class Detection(nn.Module):
+    """Threshold, non-maximum suppression, at most 100 boxes, RoI-align, mean."""
+
+    def forward(self, boxes, scores, image):
+        good = scores > 0.3
+        boxes, scores = boxes[good], scores[good]
+        keep = torch.ops.torchvision.nms(boxes, scores, 0.5)[:100]
+        boxes, scores = boxes[keep], scores[keep]
+        rois = torch.cat([torch.zeros_like(boxes[:, :1]), boxes], 1)
+        crops = torch.ops.torchvision.roi_align(image, rois, 0.3, 7, 7, 2, True)
+        return boxes, scores, crops.mean((2, 3))
 
 
 @model("sdpa3", lambda b, s: (torch.randn(b, s, 8),), [(2, 5), (3, 7), (1, 1), (4, 13)], [{0: "b", 1: "s"}])
@@ -296,7 +369,7 @@ class Branches(nn.Module):
 
 
 @model("loops", lambda t, b, n: (torch.randn(t, b, 4), torch.tensor(n)), [(5, 2, 3), (4, 3, 0), (1, 1, 1), (7, 5, 6)],
-       [{0: "t", 1: "b"}, {}])
+       [{0: "t", 1: "b"}, {}], one=(4, 1, 2))
 class Loops(nn.Module):
     """A scan over time, a loop whose length the data decide, a branch in it, and a map over rows."""
 
@@ -336,7 +409,7 @@ class Autocast(nn.Module):
 
 
 @model("transformer", lambda b, s, t: (torch.randn(b, s, 16), torch.randn(b, t, 16)),
-       [(2, 5, 3), (3, 4, 7), (1, 1, 1), (2, 9, 6)], [{0: "b", 1: "s"}, {0: "b", 1: "t"}])
+       [(2, 5, 3), (3, 4, 7), (1, 1, 1), (2, 9, 6)], [{0: "b", 1: "s"}, {0: "b", 1: "t"}], one=(1, 4, 7))
 class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -347,7 +420,7 @@ class Transformer(nn.Module):
 
 
 def save(folder, name):
-    cls, make, sizes, axes, fixed = MODELS[name]
+    cls, make, sizes, axes, fixed, one = MODELS[name]
     torch.manual_seed(0)
     m = cls().eval()
     randomize(m)
@@ -362,9 +435,12 @@ def save(folder, name):
         np.savez_compressed(os.path.join(folder, name + ".npz"), **record)
         shapes = tuple({a: Dim.AUTO for a in x} for x in axes)
         captures = [("", 0, shapes)] + [("." + c, at, None) for c, at in zip("abc", fixed)]
-        for suffix, at, dynamic in captures:
+        captures = [(suffix, runs[at], dynamic) for suffix, at, dynamic in captures]
+        if one:
+            captures += [(".one", make(*one), None), (".onesym", make(*one), shapes)]
+        for suffix, args, dynamic in captures:
             try:
-                program = torch.export.export(m, runs[at], dynamic_shapes=dynamic, strict=False)
+                program = torch.export.export(m, args, dynamic_shapes=dynamic, strict=False)
                 torch.export.save(program, os.path.join(folder, name + suffix + ".pt2"))
                 strip(os.path.join(folder, name + suffix + ".pt2"))
             except Exception as e:
@@ -390,5 +466,6 @@ def strip(path):
 
 
 if __name__ == "__main__":
+    define_vision()
     for each in sys.argv[2:] or MODELS:
         save(sys.argv[1], each)

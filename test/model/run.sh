@@ -7,6 +7,7 @@ data=$here/data
 out=${2:-$(mktemp -d)}
 passed=0 failed=0
 mkdir -p "$out"
+: > "$out/refused"
 
 fail() {
     echo "FAILED $1"
@@ -19,6 +20,7 @@ refused() {
     reason=$(sed -n "s/^$1 *: *//p" "$here/refused.txt")
     if [ -n "$reason" ] && grep -qF "$reason" "$out/log"; then
         passed=$((passed + 1))
+        echo "$1" >> "$out/refused"
     else
         fail "$1: conversion"
     fi
@@ -54,6 +56,11 @@ while read -r name captures args; do
         rm -f "$model.again"
     fi
 done < "$here/list.txt"
+
+sed -n 's/^\([^# ]*\) *:.*/\1/p' "$here/refused.txt" | while read -r name; do
+    grep -qxF "$name" "$out/refused" || echo "$name"
+done > "$out/log"
+[ -s "$out/log" ] && fail "refused.txt: not refused any more"
 
 for f in "$data"/formats/*; do
     if "$pt2onnx" inspect "$f" > "$out/log" 2>&1 && [ -s "$out/log" ]; then

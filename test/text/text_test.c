@@ -2,7 +2,7 @@
  *
  * usage: text_test [--accept] FILE... (one of them may be uncovered.lst)
  *
- * A file holds cases.  Each begins with `=== name`, may set `opset N` or `declare x:batch,?`, gives a
+ * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or `declare x:batch,?`, gives a
  * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other sizes), and
  * ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
@@ -131,6 +131,8 @@ static bool settle_types(Ops *ops, Program *const *p, int n, Bindings *b)
     return p2o_settle(p[0], b);
 }
 
+static bool is_range(Str s) { return memchr(s.p, '=', s.n) != NULL; }
+
 /* What the program becomes: the graph's text, or the diagnostics. */
 static const char *outcome(Diags *d, const Case *c, bool *failed)
 {
@@ -143,7 +145,7 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
     for (int k = 0; k < c->nprogram; k++)
         p[k] = p2o_program_parse(d, t, c->program[k]);
     for (int i = 0; p[0] && i < c->ndeclare; i++)
-        p2o_declare_input(p[0], b, c->declares[i]);
+        is_range(c->declares[i]) ? p2o_declare_range(p[0], b, c->declares[i]) : p2o_declare_input(p[0], b, c->declares[i]);
     if (!p2o_diags_errors(d)) {
         p2o_declare_rest(p[0]);
         if (settle_types(ops, p, c->nprogram, b))

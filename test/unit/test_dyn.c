@@ -10,7 +10,7 @@
 #include "dyn/relax.h"
 #include "ir/program_text.h"
 
-enum { MAX_LINES = 12, NSYM = 2 };
+enum { MAX_LINES = 14, NSYM = 2 };
 
 static uint64_t state = 0x9E3779B97F4A7C15u;
 
@@ -28,6 +28,7 @@ static int pick(int n) { return (int)(next_random() % (uint64_t)n); }
 typedef struct Line {
     const char *format;
     Dim         dims[8];
+    Dim         positive;       /* must be 1 or more where the program is captured; or NULL */
 } Line;
 
 typedef struct Truth {
@@ -39,6 +40,7 @@ typedef struct Truth {
     Dim    shape[8];            /* of the last value */
     int    rank;
     bool   forced;              /* every size in it follows from the types alone */
+    Buf    weights;
 } Truth;
 
 static Dim num(Truth *t, int64_t v) { return p2o_dim_int(t->dims, v); }
@@ -139,10 +141,105 @@ static void op_slice(Truth *t)
     t->forced = false;
 }
 
+/* All but the last k, which the capture writes as -k. */
+static void op_cut(Truth *t)
+{
+    int   at = pick(t->rank), k = 1 + pick(2);
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %d)", t->n + 1, t->n, at, -k));
+    t->shape[at] = l->positive = p2o_dim_sub(t->dims, t->shape[at], num(t, k));
+}
+
+/* The last one first. */
+static void op_rotate(Truth *t)
+{
+    int at = pick(t->rank), y = t->n;
+    add_line(t, p2o_printf(t->arena, "a%d = slice.Tensor(y%d, %d, 0, -1)", t->n + 1, y, at));
+    add_line(t, p2o_printf(t->arena, "c%d = slice.Tensor(y%d, %d, -1, 9223372036854775807)", t->n + 1, y, at));
+    add_line(t, p2o_printf(t->arena, "y%d = cat([c%d, a%d], %d)", t->n + 1, t->n, t->n - 1, at));
+}
+
+/* y times its own transpose. */
+static void op_matmul(Truth *t)
+{
+    if (t->rank < 2)
+        return;
+    int y = t->n;
+    add_line(t, p2o_printf(t->arena, "m%d = transpose.int(y%d, -1, -2)", t->n + 1, y));
+    add_line(t, p2o_printf(t->arena, "y%d = matmul(y%d, m%d)", t->n + 1, y, t->n));
+    t->shape[t->rank - 1] = t->shape[t->rank - 2];
+}
+
+static void op_conv(Truth *t)
+{
+    int64_t c;
+    if (t->rank != 3 || !p2o_dim_is_int(t->shape[1], &c) || c > 64)
+        return;
+    int pad = pick(2);
+    p2o_putf(&t->weights, "w%d: f32[5, %lld, 3] weight\n", t->n + 1, (long long)c);
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = conv1d(y%d, w%d, None, [1], [%d])", t->n + 1, t->n, t->n + 1, pad));
+    t->shape[1] = num(t, 5);
+    t->shape[2] = l->positive = p2o_dim_add(t->dims, t->shape[2], num(t, 2 * pad - 2));
+}
+
+static void op_pool(Truth *t)
+{
+    if (t->rank != 3)
+        return;
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = max_pool1d(y%d, [2])", t->n + 1, t->n));
+    t->shape[2] = l->positive = p2o_dim_floordiv(t->dims, t->shape[2], num(t, 2));
+}
+
+static void op_unfold(Truth *t)
+{
+    int at = pick(t->rank);
+    if (t->rank > 5)
+        return;
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = unfold(y%d, %d, 2, 1)", t->n + 1, t->n, at));
+    t->shape[at] = l->positive = p2o_dim_sub(t->dims, t->shape[at], num(t, 1));
+    t->shape[t->rank++] = num(t, 2);
+}
+
+/* Positions, counted up or down, along the last axis. */
+static void op_positions(Truth *t)
+{
+    Dim   last = t->shape[t->rank - 1];
+    bool  down = pick(2);
+    Line *l = add_line(t, p2o_printf(t->arena, down ? "p%d = arange.start_step(%%0, -1, -1)" : "p%d = arange(%%0)", t->n + 1));
+    l->dims[0] = down ? p2o_dim_sub(t->dims, last, num(t, 1)) : last;
+    add_line(t, p2o_printf(t->arena, "y%d = add.Tensor(y%d, p%d)", t->n + 1, t->n - 1, t->n));
+}
+
+/* The first axis is kept, the rest is -1. */
+static void op_flatten(Truth *t)
+{
+    for (int i = 2; i < t->rank; i++)
+        t->shape[1] = p2o_dim_mul(t->dims, t->shape[1], t->shape[i]);
+    if (t->rank < 2 || !t->shape[1])
+        return;
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = view(y%d, [%%0, -1])", t->n + 1, t->n));
+    l->dims[0] = t->shape[0];
+    t->rank = 2;
+}
+
+/* Rows and the rest exchanged without moving anything: sizes in another order than they come. */
+static void op_exchange(Truth *t)
+{
+    if (t->rank < 2)
+        return;
+    Dim first = t->shape[0];
+    t->shape[0] = t->shape[1];
+    t->shape[1] = first;
+    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    memcpy(l->dims, t->shape, sizeof l->dims);
+}
+
 static void make_truth(Truth *t, bool with_slices)
 {
     static void (*const ops[])(Truth *) = { op_view_merge, op_view_split, op_transpose, op_add_zeros, op_cat,
-                                            op_expand, op_slice };
+                                            op_expand, op_cut, op_rotate, op_matmul, op_conv, op_pool, op_unfold,
+                                            op_positions, op_flatten, op_exchange, op_slice };
+    const int nops = (int)COUNT_OF(ops);
+    t->weights = (Buf){ .arena = t->arena };
     t->n = 0;
     t->forced = true;
     t->sym[0] = p2o_dim_sym(t->dims, "b");
@@ -152,8 +249,8 @@ static void make_truth(Truth *t, bool with_slices)
     t->shape[1] = t->sym[1];
     t->shape[2] = num(t, 4);
     add_line(t, "y1 = relu(x)");
-    while (t->n < MAX_LINES - 2) {
-        int k = pick(with_slices ? 7 : 6);
+    while (t->n < MAX_LINES - 3) {
+        int k = pick(with_slices ? nops : nops - 1);
         if (k != 0 || t->rank > 1)
             ops[k](t);
         if (pick(6) == 0)
@@ -182,8 +279,11 @@ static bool value_at(void *user, Dim sym, int64_t *v)
 static bool write_capture(Truth *t, const int64_t *size, Buf *out)
 {
     At at = { .t = t, .value = { size[0], size[1] } };
-    p2o_putf(out, "x: f32[%lld, %lld, 4]\n", (long long)size[0], (long long)size[1]);
+    p2o_putf(out, "x: f32[%lld, %lld, 4]\n%s", (long long)size[0], (long long)size[1], t->weights.n ? t->weights.at : "");
     for (int i = 0; i < t->n; i++) {
+        int64_t least = 1;
+        if (t->line[i].positive && (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, &at, &least) || least < 1))
+            return false;
         for (const char *p = t->line[i].format; *p; p++) {
             int64_t v;
             if (*p != '%') {
@@ -191,13 +291,27 @@ static bool write_capture(Truth *t, const int64_t *size, Buf *out)
                 continue;
             }
             p++;
-            if (!p2o_dim_eval(t->dims, t->line[i].dims[*p - '0'], value_at, &at, &v) || v < 1)
+            if (!p2o_dim_eval(t->dims, t->line[i].dims[*p - '0'], value_at, &at, &v) || v < 0)
                 return false;
             p2o_putf(out, "%lld", (long long)v);
         }
         p2o_puts(out, "\n");
     }
     p2o_putf(out, "return y%d\n", t->n);
+    return true;
+}
+
+/* PyTorch runs it at these sizes: nothing in it is empty that must not be. */
+static bool exists_at(Truth *t, At *at)
+{
+    int64_t v = 1;
+    for (int i = 0; i < t->n; i++) {
+        if (t->line[i].positive && (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, at, &v) || v < 1))
+            return false;
+        for (int k = 0; k < 8; k++)
+            if (t->line[i].dims[k] && (!p2o_dim_eval(t->dims, t->line[i].dims[k], value_at, at, &v) || v < 0))
+                return false;
+    }
     return true;
 }
 
@@ -261,6 +375,8 @@ static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
     for (int round = 0; same_rank && round < 4; round++) {
         At      want = { .t = t, .value = { 1 + pick(9), 2 + pick(9) } };
         Truth   found = { .dims = dims };
+        if (!exists_at(t, &want))
+            continue;
         for (int i = 0; i < NSYM; i++)
             found.sym[i] = p2o_dim_sym(dims, names[i]);
         At have = { .t = &found, .value = { want.value[0], want.value[1] } };
@@ -287,7 +403,8 @@ int main(void)
     for (int round = 0; round < 4000; round++) {
         Arena  *a = p2o_arena_new(NULL, NULL);
         Truth   t = { .arena = a, .dims = p2o_dims_new(a) };
-        int64_t size[2][NSYM] = { { 2 + pick(6), 2 + pick(6) }, { 2 + pick(9), 2 + pick(9) } };
+        int     least = round % 5 == 0 ? 1 : 2;
+        int64_t size[2][NSYM] = { { least + pick(6), least + pick(6) }, { least + pick(9), least + pick(9) } };
         make_truth(&t, round % 2);
         if (t.forced)                                   /* one capture: numbers that nothing forces stay */
             try_captures(&t, 1, size, true);

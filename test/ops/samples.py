@@ -174,6 +174,8 @@ def legal(op, names, tensors):
     by = {n: k for k, n in enumerate(names)}
     if op.name == "nn.functional.scaled_dot_product_attention" and out[1].shape[-2] != out[2].shape[-2]:
         return None                             # it reads past the end of the values
+    if op.name == "lu_unpack" and out[1].shape != out[0].shape[:-2] + (min(out[0].shape[-2:]),):
+        return None                             # so it does of the pivots
     if op.name == "bucketize":
         out[1] = out[1].sort(-1)[0]
     if op.name == "searchsorted" and len(out) == 3:

@@ -1,6 +1,7 @@
 /* The metadata entry `pt2onnx.dims`: {"symbols": {name: {min, max, captured}}, "outputs": {name: [size]},
- * "needs": [...], "guards": [...]}: sizes are expressions of the symbols, needs what operators and the capture
- * demand of them, guards the capture's own words. */
+ * "names": {name: size}, "needs": [...], "guards": [...]}: sizes are expressions of the symbols, names those
+ * that the user gave to expressions, needs what operators and the capture demand of the symbols, guards the
+ * capture's own words. */
 #include "dyn/range.h"
 #include "format/json.h"
 #include "report.h"
@@ -68,6 +69,13 @@ const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g)
     p2o_puts(&j.out, "},\"outputs\":{");
     for (size_t i = 0; i < g->outputs.n; i++)
         put_shape(&j, g->outputs.at[i]->name, g->outputs.at[i]->shape, i == 0);
+    p2o_puts(&j.out, "},\"names\":{");
+    for (size_t i = 0; i < g->dim_names.n; i++) {
+        p2o_puts(&j.out, i ? "," : "");
+        put_quoted(&j.out, g->dim_names.at[i].name);
+        p2o_puts(&j.out, ":");
+        put_quoted(&j.out, p2o_dim_text(p->dims, g->dim_names.at[i].dim));
+    }
     p2o_puts(&j.out, "},\"needs\":[");
     Map needs = { .arena = p->arena };
     for (size_t i = 0; i < p2o_nneed(b); i++) {

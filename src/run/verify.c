@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "base/vec.h"
+#include "format/json.h"
 #include "ir/dim.h"
 
 enum { DEFAULT_SIZE = 2, MAX_COMBINATIONS = 10000 };
@@ -32,6 +33,7 @@ typedef struct Checker {
     const Dim **in, **out;              /* [port][axis]; NULL: nothing is claimed */
     VEC(SizeSym) syms;                  /* those of inputs first */
     Map       odd_names;                /* a name that is no expression -> its symbol */
+    const Json *names;                  /* sizes that bear a name of the user's -> their expressions */
     size_t    nin_syms;
 } Checker;
 
@@ -93,6 +95,9 @@ static Dim claimed_dim(Checker *c, const OrtPort *port, int axis, bool is_input)
         return p2o_dim_int(c->dims, port->sizes[axis]);
     if (!*name)
         return is_input ? odd_sym(c, p2o_printf(c->arena, "%s.%d", port->name, axis)) : NULL;
+    const Json *meant = p2o_json_get(c->names, name);
+    if (meant && meant->kind == JSON_STR)
+        name = p2o_str_dup(c->arena, meant->s);
     Dim d = is_glued(name) ? NULL : p2o_dim_parse(c->dims, str_of(name), &error);
     return d ? d : odd_sym(c, name);
 }
@@ -116,6 +121,8 @@ static Checker *checker_new(Diags *d, OrtModel *m, Arena *scratch)
 
     *c = (Checker){ .diags = d, .arena = a, .scratch = scratch, .model = m, .dims = p2o_dims_new(a),
                     .odd_names = { .arena = a } };
+    const char *meta = p2o_ort_meta(m, "pt2onnx.dims"), *error;
+    c->names = meta ? p2o_json_get(p2o_json_try(a, str_of(meta), &error), "names") : NULL;
     c->in = NEW_N(a, const Dim *, nin + 1);
     c->out = NEW_N(a, const Dim *, nout + 1);
     for (size_t i = 0; i < nin; i++)

@@ -23,6 +23,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(TOP, "test", "model"))
 import make_models  # noqa: E402
 
+make_models.define_vision()
+
 torch.set_num_threads(1)
 TOLERANCE = {"bf16": 6e-2, "autocast": 6e-2}
 
@@ -460,7 +462,7 @@ class Programs(Exports):
     def test_in_memory_is_as_saved(self):
         """The program that is handed over in memory converts to the very bytes that its file converts to."""
         for name in ("branches", "loops", "decoder_cache", "writes", "messages", "spectrum", "shuffle", "unused_input"):
-            cls, make, sizes, axes, _ = make_models.MODELS[name]
+            cls, make, sizes, axes = make_models.MODELS[name][:4]
             shapes = [{a: torch.export.Dim.AUTO for a in spec} if spec else None for spec in axes]
             args = make(*sizes[0])
             if len(tensors_of(args)) != len(args):
@@ -478,7 +480,7 @@ class Models(Exports):
     """One example each; then one with a batch of 1.  Sizes and numbers are of the tests' own choosing."""
 
     def check(self, name, size):
-        cls, make, sizes, axes, _ = make_models.MODELS[name]
+        cls, make, sizes, axes = make_models.MODELS[name][:4]
         torch.manual_seed(0)
         m = cls().eval()
         make_models.randomize(m)

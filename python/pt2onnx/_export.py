@@ -1,7 +1,6 @@
 """export: from a module and one example to an ONNX file that is right at every size."""
 from __future__ import annotations
 
-import io
 import os
 import sys
 import tempfile
@@ -21,7 +20,6 @@ LEGACY = frozenset("""export_params training operator_export_type do_constant_fo
     custom_translation_table example_outputs strip_doc_string enable_onnx_checker use_external_data_format
     export_type aten propagate google_printer fixed_batch_size add_node_names onnx_shape_inference export_raw_ir
     backend export_options""".split())
-IN_MEMORY = 1900 << 20          # one piece of protobuf
 
 
 class _Steps:
@@ -131,25 +129,21 @@ def _ranges(example: Any) -> List[str]:
     return out
 
 
-def _write(conversion: Conversion, f: Any, check: Callable[[Any], None]) -> Optional[bytes]:
+def _write(conversion: Conversion, f: Any, check: Optional[Callable[[str], None]]) -> None:
     """Checked before it takes its place: first under its name in a folder of its own, then moved."""
-    if f is None or hasattr(f, "write"):
-        buffer = io.BytesIO()
-        conversion.write(buffer)
-        model = buffer.getvalue()
-        check(model)
-        if f is not None:
-            f.write(model)
-            return None
-        return model
-    path = os.path.abspath(os.fspath(f))
-    with tempfile.TemporaryDirectory(prefix=".pt2onnx-", dir=os.path.dirname(path)) as folder:
-        name = os.path.join(folder, os.path.basename(path))
-        conversion.write_file(name)
-        check(name)
-        for part in sorted(os.listdir(folder), key=lambda n: n == os.path.basename(path)):     # the model comes last
-            os.replace(os.path.join(folder, part), os.path.join(os.path.dirname(path), part))
-    return None
+    to_path = f is not None and not hasattr(f, "write")
+    if to_path or check is not None:
+        path = os.path.abspath(os.fspath(f)) if to_path else "model.onnx"
+        with tempfile.TemporaryDirectory(prefix=".pt2onnx-", dir=os.path.dirname(path) or None) as folder:
+            name = os.path.join(folder, os.path.basename(path))
+            conversion.write_file(name)
+            if check is not None:
+                check(name)
+            for part in sorted(os.listdir(folder), key=lambda n: n == os.path.basename(path)):     # the model comes last
+                if to_path:
+                    os.replace(os.path.join(folder, part), os.path.join(os.path.dirname(path), part))
+    if hasattr(f, "write"):
+        conversion.write(f)
 
 
 def _have_runtime() -> bool:
@@ -162,24 +156,28 @@ def _have_runtime() -> bool:
         return False
 
 
-def _finish(conversion: Conversion, f: Any, check: Callable[[Any], List[Check]], verbose: bool, report: Any) -> Result:
+def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List[Check]]], verbose: bool,
+            report: Any) -> Result:
     checks: List[Check] = []
 
-    def judge(model: Any) -> None:
-        checks.extend(check(model))
+    def judge(model: str) -> None:
+        checks.extend(check(model) if check is not None else [])
         bad = [c for c in checks if not c.ok]
         if bad:
             raise VerificationError("the model differs from PyTorch; nothing was written:\n" + "\n".join(map(str, checks)))
 
     try:
-        model = _write(conversion, f, judge)
+        _write(conversion, f, judge if check is not None else None)
         s = conversion.signature()
         ports = {k: [Port(p["name"], p["dtype"], tuple(p["dims"])) for p in s[k]] for k in ("inputs", "outputs")}
         result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None, inputs=ports["inputs"],
                         outputs=ports["outputs"], dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
                         notes=[d for d in conversion.diagnostics() if d.severity != "error"],
-                        report=conversion.report(), check=checks, _model=model)
-    finally:
+                        report=conversion.report(), check=checks, _conversion=conversion if f is None else None)
+    except BaseException:
+        conversion.close()
+        raise
+    if f is not None:
         conversion.close()
     if report is not None and report is not True and report is not False:
         if hasattr(report, "write"):
@@ -196,8 +194,8 @@ def _finish(conversion: Conversion, f: Any, check: Callable[[Any], List[Check]],
 
 
 def _checker(call: Callable[[Dict[str, int]], Tuple[Dict[str, Any], Any]], sizes: Callable[[], Sequence[Dict[str, int]]],
-             tol: Tolerances, steps: _Steps) -> Callable[[Any], List[Check]]:
-    def check(model: Any) -> List[Check]:
+             tol: Tolerances, steps: _Steps) -> Callable[[str], List[Check]]:
+    def check(model: str) -> List[Check]:
         out: List[Check] = []
         try:
             runtime = Runtime(model)
@@ -285,7 +283,7 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
             bounds = _bounds(conversion, example)
             for name, most in bounds.items():
                 warnings.warn("%s is at most %d: the model does something else above" % (name, most), stacklevel=3)
-            check: Callable[[Any], List[Check]] = lambda m: []
+            check: Optional[Callable[[str], List[Check]]] = None
             if unreal and verify:
                 warnings.warn("the model has no values: the file was not compared with PyTorch", stacklevel=3)
             elif verify and _have_runtime():
@@ -348,7 +346,7 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
     request.input_names = list(input_names or [])
     request.axes, request.dims = _flat_axes({**(dynamic_axes or {}), **(dynamic_shapes or {})})
     conversion = request.convert(readers)
-    check: Callable[[Any], List[Check]] = lambda m: []
+    check: Optional[Callable[[str], List[Check]]] = None
     if verify and _have_runtime():
         programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m for m in several]
         programs = [p for p in programs if p is not None and p.example_inputs is not None]

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Union
 
 from ._errors import Diagnostic, UsageError
+from ._library import Conversion
 from ._verify import Check, Runtime
 
 
@@ -35,38 +37,41 @@ class Result:
     nodes: int
     report: str = field(repr=False, default="")
     check: List[Check] = field(default_factory=list)
-    _model: Optional[bytes] = field(repr=False, default=None)
+    _conversion: Optional[Conversion] = field(repr=False, default=None)         # while it is in no file
     _runtime: Optional[Runtime] = field(repr=False, default=None)
 
     def save(self, f: Union[str, "os.PathLike[str]", BinaryIO]) -> None:
-        """Writes the model to a path or a binary file object."""
-        if self._model is None and self.path is None:
-            raise UsageError("the model went to a file object and is not kept")
-        if hasattr(f, "write"):
-            if self._model is None:
-                if os.path.exists(self.path + ".data"):
-                    raise UsageError("the model has its weights in %s.data: give a path" % self.path)
-                with open(self.path, "rb") as source:
-                    shutil.copyfileobj(source, f)
+        """Writes the model to a path or a binary file object, with the weights as they are now if it was in no file."""
+        if self._conversion is not None:
+            if hasattr(f, "write"):
+                self._conversion.write(f)
             else:
-                f.write(self._model)
+                self._conversion.write_file(os.fspath(f))
             return
-        target = os.fspath(f)
-        if self._model is not None:
-            with open(target, "wb") as out:
-                out.write(self._model)
-        elif os.path.exists(self.path + ".data"):
-            raise UsageError("%s points at its weights in %s.data by name: move or copy both under the same names" % (
-                self.path, self.path))
+        if self.path is None:
+            raise UsageError("the model went to a file object and is not kept")
+        if os.path.exists(self.path + ".data"):
+            raise UsageError("%s finds its weights in %s.data by name: copy both under these names" % (self.path, self.path))
+        if hasattr(f, "write"):
+            with open(self.path, "rb") as source:
+                shutil.copyfileobj(source, f)
         else:
-            shutil.copyfile(self.path, target)
+            shutil.copyfile(self.path, os.fspath(f))
+
+    def _load(self) -> Runtime:
+        if self._conversion is None:
+            if self.path is None:
+                raise UsageError("the model went to a file object and is not kept")
+            return Runtime(self.path)
+        with tempfile.TemporaryDirectory(prefix="pt2onnx-") as folder:
+            name = os.path.join(folder, "model.onnx")
+            self._conversion.write_file(name)
+            return Runtime(name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the model in ONNX Runtime: arrays or tensors in the inputs' order, or by their names."""
         if self._runtime is None:
-            if self._model is None and self.path is None:
-                raise UsageError("the model went to a file object and is not kept")
-            self._runtime = Runtime(self._model if self._model is not None else self.path)
+            self._runtime = self._load()
         if len(args) > len(self.inputs):
             raise UsageError("%d inputs for a model with %d" % (len(args), len(self.inputs)))
         feeds = dict(zip((p.name for p in self.inputs), args))

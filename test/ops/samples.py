@@ -167,7 +167,7 @@ def longer(x, axis, n, again):
     return torch.cat([x, more], axis)
 
 
-def legal(op, names, tensors):
+def legal(op, names, tensors, before):
     """What must be in order is put in order; None for what PyTorch should refuse and does not."""
     import torch
     out = list(tensors)
@@ -185,6 +185,8 @@ def legal(op, names, tensors):
     for n, k in by.items():
         if op.name == "nn.functional.embedding_bag" and n.endswith("['offsets']"):
             out[k] = out[k].sort(-1)[0]
+            if before[k].numel() and before[k][-1] == before[1].shape[0]:      # the offset that closes the last bag
+                out[k] = torch.cat([out[k][:-1], torch.full_like(out[k][-1:], out[1].shape[0])])
         if op.name == "_segment_reduce" and n.endswith("['lengths']") and \
            (out[k].sum(-1) != out[0].shape[out[k].dim() - 1]).any():
             return None                         # unsafe=True checks nothing
@@ -209,7 +211,7 @@ def grown(op, ep, names, tensors):
                 n = d if isinstance(d, int) else int(d.subs(at))
                 if n > out[i].shape[axis] > 0:
                     out[i] = longer(out[i], axis, n, again)
-        out = legal(op, names, out)
+        out = legal(op, names, out, tensors)
         if out:
             yield ", ".join("%s=%d" % kv for kv in larger.items()), out
 

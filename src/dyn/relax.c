@@ -315,14 +315,16 @@ static void search_multiples(const Settling *s, const Scope *bases, Dim sym, Fou
     }
 }
 
-/* How much is lacking to a multiple, and what is over: (-x) % c and x % c. */
-static void search_remainders(const Settling *s, const Scope *bases, Dim sym, Found *f)
+/* How much is lacking to a multiple, and what is over: (-x) % c and x % c; `likely`: of multiples that people use. */
+static void search_remainders(const Settling *s, const Scope *bases, Dim sym, bool likely, Found *f)
 {
     enum { LARGEST = 128 };
     Dims *t = s->prog->dims;
     for (size_t i = 0; i < bases->syms.n; i++) {
         for (int64_t c = 2; c <= LARGEST; c++) {
             Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
+            if (is_multiple(c, false) != likely)
+                continue;
             consider(s, p2o_dim_mod(t, p2o_dim_neg(t, x), number), sym, f);
             consider(s, p2o_dim_mod(t, x, number), sym, f);
         }
@@ -360,8 +362,9 @@ static Found search_expression(const Settling *s, const Call *c, Dim sym)
     search_with_number(s, &bases, sym, &f);
     search_pairs(s, &bases, sym, &f);
     search_multiples(s, &bases, sym, &f);
+    search_remainders(s, &bases, sym, true, &f);
     if (!f.n)
-        search_remainders(s, &bases, sym, &f);
+        search_remainders(s, &bases, sym, false, &f);
     return f;
 }
 

@@ -3,9 +3,7 @@
 # usage: run.sh SCRATCH      exit 77: Python packages cannot be installed here
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-scratch=$1
-rm -rf "$scratch"
-mkdir -p "$scratch"
+scratch=$(mkdir -p "$1" && cd "$1" && pwd)
 unset PYTHONPATH PT2ONNX_LIBRARY PT2ONNX_COMMAND PT2ONNX_ORT
 pip="-m pip --quiet --disable-pip-version-check --retries 1"
 

@@ -556,9 +556,37 @@ static void bind_result(Lower *lo, const Call *c, Var *out, Value *v, int part)
                                   : out->name);
 }
 
+static bool is_size_of_args(const Call *c, Dim d)
+{
+    for (int i = 0; i < c->nargs; i++) {
+        Shape s = c->args[i].kind == ARG_VAR ? p2o_arg_type(&c->args[i]).shape : (Shape){ 0 };
+        for (int k = 0; k < s.rank; k++)
+            if (s.at[k] == d)
+                return true;
+    }
+    return p2o_dim_is_int(d, NULL);
+}
+
+/* A result that never has elements is made, not computed: kernels differ in what they make of none. */
+static bool is_always_empty(const Call *c)
+{
+    bool empty = false;
+    if (c->nouts != 1 || !c->outs[0] || c->outs[0]->type.kind != TY_TENSOR)
+        return false;
+    Shape s = c->outs[0]->type.shape;
+    for (int i = 0; i < s.rank; i++) {
+        empty |= dim_is(s.at[i], 0);
+        if (!is_size_of_args(c, s.at[i]))
+            return false;
+    }
+    return empty;
+}
+
 static void lower_real(Lower *lo, const Call *c, Value **out)
 {
-    if (c->op->lower)
+    if (is_always_empty(c))
+        out[0] = full(lo, out_shape(c, 0), part_of(out_dtype(c, 0)), 0);
+    else if (c->op->lower)
         out[0] = c->op->lower(lo, c);
     else if (c->op->lower_many)
         c->op->lower_many(lo, c, out);

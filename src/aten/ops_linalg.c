@@ -76,11 +76,14 @@ static void shape_matmul(Infer *in, const Call *c)
 }
 
 /* The product of the first two arguments; an out_dtype is what is computed in. */
+/* Over no elements the sum is 0; ONNX Runtime leaves it as the memory was where it fuses, and broadcasts no batch. */
 static Value *lower_matmul(Lower *lo, const Call *c)
 {
-    DType t = out_dtype(c, 0);
-    return emit(lo, ONNX_MatMul, tensor_as(lo, c, c->schema->args[0].name, t),
-                tensor_as(lo, c, c->schema->args[1].name, t));
+    DType  t = out_dtype(c, 0);
+    Value *a = tensor_as(lo, c, c->schema->args[0].name, t), *b = tensor_as(lo, c, c->schema->args[1].name, t);
+    if (dim_is(size_at(a, rank(a) - 1), 0))
+        return full(lo, out_shape(c, 0), t, 0);
+    return emit(lo, ONNX_MatMul, a, b);
 }
 
 static DType product_dtype(const Call *c, DType t)

@@ -438,6 +438,8 @@ Value *abs_power(Lower *lo, Value *x, double p)
     return p == 1 ? y : p == 2 ? emit(lo, ONNX_Mul, y, y) : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
 }
 
+Value *nan_or(Lower *lo, Value *sum, Value *y) { return choose(lo, emit(lo, ONNX_IsNaN, sum), sum, y); }
+
 Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p)
 {
     if (n == 0)
@@ -445,7 +447,8 @@ Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, do
     if (p == 1 || p == 2)
         return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, axes, n, keepdims);
     if (isinf(p))
-        return reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x), axes, n, keepdims);
+        return nan_or(lo, reduce(lo, ONNX_ReduceL1, x, axes, n, keepdims),
+                      reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x), axes, n, keepdims));
     Value *sum = reduce(lo, ONNX_ReduceSum, abs_power(lo, x, p), axes, n, keepdims);
     return p == 0 ? sum : emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
 }

@@ -134,6 +134,8 @@ Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool k
 /* |x|^p; at 0 whether x is not 0.  sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and
  * infinity (the extremes of |x|). */
 Value *abs_power(Lower *lo, Value *x, double p);
+/* y, but NaN where the sum of the sizes that it is the extreme of is: ONNX Runtime's extremes pass over a NaN. */
+Value *nan_or(Lower *lo, Value *sum, Value *y);
 Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p);
 Value *flat(Lower *lo, Value *x);                               /* rank 1 */
 /* ScatterElements along `axis`, or ScatterND; reduction is none, add, mul, max or min. */

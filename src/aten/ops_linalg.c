@@ -1017,7 +1017,8 @@ static Value *vector_norm(Lower *lo, Value *x, const Norm *n, bool keep)
         return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, n->dim, n->ndim, keep);
     Value *size = emit(lo, ONNX_Abs, x);
     if (isinf(p))
-        return norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep);
+        return nan_or(lo, norm_over(lo, ONNX_ReduceL1, x, n->dim, n->ndim, keep),
+                      norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep));
     Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, t, p)), n->dim, n->ndim, keep);
     return emit(lo, ONNX_Pow, sum, num(lo, t, 1 / p));
 }

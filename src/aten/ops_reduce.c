@@ -310,7 +310,7 @@ static Value *extreme_over(Lower *lo, const Call *c, bool greatest)
     if (!is_float(x->dtype) || y == x)
         return y;
     Value *sizes = reduce_by(lo, c, ONNX_ReduceL1, x);
-    return choose(lo, emit(lo, ONNX_IsNaN, sizes), sizes, y);
+    return nan_or(lo, sizes, y);
 }
 
 static Value *lower_amax(Lower *lo, const Call *c) { return extreme_over(lo, c, true); }

@@ -178,10 +178,12 @@ def legal(op, names, tensors, before):
         return None                             # so it does of the pivots
     if op.name == "bucketize":
         out[1] = out[1].sort(-1)[0]
-    if op.name == "searchsorted" and len(out) == 3:
-        out[2] = out[0].argsort(-1)
-    elif op.name == "searchsorted":
-        out[0] = out[0].sort(-1)[0]
+    if op.name == "searchsorted":
+        sorter = [k for n, k in by.items() if n.endswith("['sorter']")]
+        if sorter:
+            out[sorter[0]] = out[0].argsort(-1)
+        else:
+            out[0] = out[0].sort(-1)[0]
     for n, k in by.items():
         if op.name == "nn.functional.embedding_bag" and n.endswith("['offsets']"):
             out[k] = out[k].sort(-1)[0]

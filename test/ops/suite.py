@@ -1,10 +1,10 @@
 """Runs PyTorch's own operator samples (OpInfo) through pt2onnx and ONNX Runtime and compares with PyTorch.
 
-usage: suite.py PT2ONNX [--ops REGEX] [--dtypes float32,int64,..] [--samples N] [--jobs N] [--cache DIR]
+usage: suite.py PT2ONNX [--ops REGEX] [--dtypes float32,int64:16,..] [--samples N] [--jobs N] [--cache DIR]
                 [--json FILE] [--table FILE.md] [--record DIR] [--show]
 
 Each sample is captured with every dim dynamic (fixed where PyTorch's capture needs it), converted, and run at its own
-size and at larger ones.  With --cache a later run reads what an earlier one captured (samples.py).  Outcomes:
+size and at larger ones.  --samples is how many of each entry, 0 for all; a type may have its own (int64:16).  With --cache a later run reads what an earlier one captured (samples.py).  Outcomes:
   right     the numbers, dtypes and shapes are PyTorch's at every size
   refused   pt2onnx said that it does not support something
   wrong     anything else: other numbers, a model that does not run, a crash
@@ -373,7 +373,8 @@ def main():
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         names = samples.entries(a.cache or scratch, a.ops)
-    jobs = [(n, d, os.path.abspath(a.pt2onnx), a.samples, a.cache, ()) for n in names for d in a.dtypes.split(",")]
+    limits = {d: int(n) if n else a.samples for d, _, n in (x.partition(":") for x in a.dtypes.split(","))}
+    jobs = [(n, d, os.path.abspath(a.pt2onnx), limits[d], a.cache, ()) for n in names for d in limits]
     tally, seen = Tally(), []
     for (name, dtype, *_), out in run_jobs(jobs, a.jobs):
         tally.names.add(name)
@@ -390,10 +391,10 @@ def main():
         with open(a.json, "w") as f:
             json.dump(seen, f, indent=0)
     if a.table:
-        write_table(a.table, tally, "%s of each entry, %s" % (
-            "the first %d samples" % a.samples if a.samples else "all samples", a.dtypes.replace(",", ", ")))
+        write_table(a.table, tally, "of each entry " + ", ".join(
+            "%s in %s" % ("the first %d samples" % n if n else "all samples", d) for d, n in limits.items()))
     if a.record:
-        record(a.record, a.cache, a.samples, os.path.abspath(a.pt2onnx), seen)
+        record(a.record, a.cache, limits, os.path.abspath(a.pt2onnx), seen)
     print("%d passed, %d failed" % (tally.total["right"], tally.total["wrong"]))
     return 1 if tally.total["wrong"] else 0
 
@@ -427,7 +428,7 @@ def write_table(path, tally, what):
                                                           r["refused"], r["wrong"], why.replace("|", "\\|")))
 
 
-def record(folder, cache, limit, pt2onnx, seen):
+def record(folder, cache, limits, pt2onnx, seen):
     """A selection of what was right: of every entry at most one sample, by a fixed seed, deflated."""
     import random
     import shutil
@@ -441,7 +442,7 @@ def record(folder, cache, limit, pt2onnx, seen):
     kept = 0
     for name in sorted(right, key=lambda n: pick.random()):
         dtype, k = right[name][pick.randrange(len(right[name]))]
-        home, lines = samples.kept_samples(cache, name, dtype, limit)
+        home, lines = samples.kept_samples(cache, name, dtype, limits[dtype])
         rec = Recorded(home, next(x for x in lines if x["k"] == k))
         if rec.line["kind"] != "exact" or kind_of(name, rec.line) == "backward" or not by_recorded(pt2onnx, rec, folder):
             continue

@@ -4,7 +4,8 @@ usage: suite.py PT2ONNX [--ops REGEX] [--dtypes float32,int64:16,..] [--samples 
                 [--json FILE] [--table FILE.md] [--record DIR] [--show]
 
 Each sample is captured with every dim dynamic (fixed where PyTorch's capture needs it), converted, and run at its own
-size and at larger ones.  --samples is how many of each entry, 0 for all; a type may have its own (int64:16).  With --cache a later run reads what an earlier one captured (samples.py).  Outcomes:
+size and at larger ones.  --samples is how many of each entry, 0 for all; a type may have its own number (int64:16).
+With --cache a later run reads what an earlier one captured (samples.py).  Outcomes:
   right     the numbers, dtypes and shapes are PyTorch's at every size
   refused   pt2onnx said that it does not support something
   wrong     anything else: other numbers, a model that does not run, a crash

@@ -433,6 +433,7 @@ static void declare_all(p2o_conversion *c)
     }
     for (size_t i = 0; i < c->axes.n; i++)
         declare_json(c, c->axes.at[i]);
+    p2o_declare_ints(p, c->bindings);
     p2o_declare_rest(p);
 }
 
@@ -672,6 +673,13 @@ typedef struct TextStep {
     const char **text;
 } TextStep;
 
+static const char *text_of(p2o_conversion *c, Step *step)
+{
+    const char *text = NULL;
+    guarded(c, step, &(TextStep){ .text = &text });
+    return text;
+}
+
 static p2o_status step_summary(p2o_conversion *c, const void *arg)
 {
     const TextStep *s = arg;
@@ -679,12 +687,7 @@ static p2o_status step_summary(p2o_conversion *c, const void *arg)
     return P2O_OK;
 }
 
-const char *p2o_summary(p2o_conversion *c)
-{
-    const char *text = NULL;
-    guarded(c, step_summary, &(TextStep){ .text = &text });
-    return text;
-}
+const char *p2o_summary(p2o_conversion *c) { return text_of(c, step_summary); }
 
 static p2o_status step_signature(p2o_conversion *c, const void *arg)
 {
@@ -693,12 +696,7 @@ static p2o_status step_signature(p2o_conversion *c, const void *arg)
     return P2O_OK;
 }
 
-const char *p2o_signature(p2o_conversion *c)
-{
-    const char *text = NULL;
-    guarded(c, step_signature, &(TextStep){ .text = &text });
-    return text;
-}
+const char *p2o_signature(p2o_conversion *c) { return text_of(c, step_signature); }
 
 static p2o_status step_report(p2o_conversion *c, const void *arg)
 {
@@ -707,12 +705,7 @@ static p2o_status step_report(p2o_conversion *c, const void *arg)
     return P2O_OK;
 }
 
-const char *p2o_report(p2o_conversion *c)
-{
-    const char *text = NULL;
-    guarded(c, step_report, &(TextStep){ .text = &text });
-    return text;
-}
+const char *p2o_report(p2o_conversion *c) { return text_of(c, step_report); }
 
 static p2o_status step_ops(p2o_conversion *c, const void *arg)
 {
@@ -721,12 +714,7 @@ static p2o_status step_ops(p2o_conversion *c, const void *arg)
     return P2O_OK;
 }
 
-const char *p2o_ops_text(p2o_conversion *c)
-{
-    const char *text = NULL;
-    guarded(c, step_ops, &(TextStep){ .text = &text });
-    return text;
-}
+const char *p2o_ops_text(p2o_conversion *c) { return text_of(c, step_ops); }
 
 static p2o_status step_inspect(p2o_conversion *c, const void *arg)
 {

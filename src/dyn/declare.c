@@ -68,6 +68,18 @@ static Dim user_symbol(Program *p, Bindings *b, Str name, Dim captured)
     return sym;
 }
 
+void p2o_declare_ints(Program *p, Bindings *b)
+{
+    for (size_t i = 0; i < p->inputs.n; i++) {
+        const Var *v = p->inputs.at[i].var;
+        Str        name = str_of(p->inputs.at[i].name);
+        Dim        captured = v && v->recorded.kind == TY_INT ? p2o_resolve(b, v->recorded.value) : NULL;
+        if (captured && p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER && is_dim_name(name) &&
+            !p2o_dim_has_sym(p->dims, name))
+            p2o_bind(b, captured, user_symbol(p, b, name, captured));
+    }
+}
+
 static bool pin_axis(Program *p, Bindings *b, Str input, int axis, Dim captured, Dim number)
 {
     if (captured == number)

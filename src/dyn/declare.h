@@ -19,6 +19,9 @@ bool p2o_declare_axis(Program *p, Bindings *b, Str input, int64_t axis, Str name
  * of that name is made: ranges guide simplification. */
 bool p2o_declare_range(Program *p, Bindings *b, Str spec);
 
+/* Inputs that are ints and may be sizes: their symbols take the inputs' names. */
+void p2o_declare_ints(Program *p, Bindings *b);
+
 /* The types that inference starts from: what the file recorded, for every input not declared. */
 void p2o_declare_rest(Program *p);
 

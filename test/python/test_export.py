@@ -209,6 +209,7 @@ class Arguments(Exports):
         r = self.export(m, (torch.randn(2, 9), 4, torch.tensor(0.5)), dynamic_shapes={
             "x": {0: "n", 1: "m"}, "k": torch.export.Dim.DYNAMIC, "factor": None})
         self.assertEqual([p.name for p in r.inputs], ["x", "k", "factor"])
+        self.assertEqual(r.outputs[1].dims, ("k", 2))
         for n, k in ((1, 1), (3, 5), (2, 0), (2, 9)):
             x = torch.randn(n, 9)
             a, b = r(x, np.array(k), torch.tensor(2.0))

@@ -273,7 +273,9 @@ static const Tensor *given_tensor(p2o_conversion *c, Map *seen, const p2o_weight
     const char *why = "the dtype is unknown";
     *t = (Tensor){ .storage = given_storage(c, seen, w), .dtype = p2o_dtype_from_torch(str_of(w->dtype)),
                    .rank = w->rank, .sizes = w->sizes, .strides = w->strides, .offset = w->offset };
-    if (t->dtype != DT_NONE && p2o_tensor_check(t, &why))
+    if (w->nbytes && !w->data)
+        why = "it has no memory";
+    else if (t->dtype != DT_NONE && p2o_tensor_check(t, &why))
         return t;
     p2o_diag(c->diags, DIAG_MISUSE, 0, "weight %s: %s", w->name, why);
     return NULL;
@@ -495,8 +497,11 @@ static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
 static void keep_declared_names(p2o_conversion *c, Graph *g)
 {
     for (size_t i = 0; i < p2o_bind_nevent(c->bindings); i++) {
-        Dim sym = p2o_bind_event(c->bindings, i)->sym, now = p2o_resolve(c->bindings, sym);
-        if (p2o_role(c->bindings, sym) == ROLE_USER && !p2o_dim_is_sym(now) && !p2o_dim_is_int(now, NULL) &&
+        Dim sym = p2o_bind_event(c->bindings, i)->sym;
+        if (p2o_role(c->bindings, sym) != ROLE_USER)
+            continue;
+        Dim now = p2o_resolve(c->bindings, sym);
+        if (!p2o_dim_is_sym(now) && !p2o_dim_is_int(now, NULL) &&
             same(p2o_graph_dim(g, now), p2o_dim_text(g->dims, now)))
             VEC_PUSH(g->arena, &g->dim_names, ((DimName){ now, p2o_dim_name(sym) }));
     }

@@ -81,7 +81,7 @@ class Seed(Exports):
             self.assertEqual([session.get_inputs()[0].name, session.get_outputs()[0].name], ["input", "output"])
             self.assertEqual(dims[:2], ["batch_size", "sequence_length"] if name == "RNN" else ["batch_size", shape[0]])
             self.assertEqual(session.get_outputs()[0].shape[0], "batch_size")
-            # The module of the example that is left is the last; the others are checked with weights of the file.
+            # The example keeps its last module only: numbers of the others are compared in test_seed_numbers and by export.
             for b, s in ((1, 1), (7, 13), (257, 101)):
                 x = np.random.rand(b, *[s if n is None else n for n in shape]).astype("f4")
                 y = session.run(None, {"input": x})[0]

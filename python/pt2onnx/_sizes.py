@@ -13,6 +13,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from ._errors import DynamicError, UsageError
 from ._example import Example, Sizes
 
+MOST_TRIES = 200                # runs of the model, for one symbol
 STEPS = (1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 12, 14, 28)
 
 
@@ -82,16 +83,16 @@ class SizePlan:
             raise UsageError("the model does not run on its example: %s: %s" % (type(why).__name__, str(why).strip())) from why
         rest = [n for n in start if n != symbol]
         first: Optional[Exception] = None
-        for count in range(min(len(rest), 3) + 1):
-            for others in itertools.combinations(rest, count):
-                for step in STEPS if count < 2 else STEPS[:6]:
-                    move = Move(symbol, step, others)
-                    why = self.why_not(move.apply(start, 1))
-                    if why is None:
-                        return move
-                    first = first or why
-        raise DynamicError("'%s' cannot be dynamic: the model itself does not run when it is other than %d.\nPyTorch says: "
-                           "%s: %s" % (symbol, start[symbol], type(first).__name__, str(first).strip().split("\n")[0]))
+        ways = (Move(symbol, step, others) for count in range(min(len(rest), 3) + 1)
+                for others in itertools.combinations(rest, count) for step in (STEPS if count < 2 else STEPS[:6]))
+        for tries, move in enumerate(itertools.islice(ways, MOST_TRIES), 1):
+            why = self.why_not(move.apply(start, 1))
+            if why is None:
+                return move
+            first = first or why
+        raise DynamicError("'%s' cannot be dynamic: the model itself does not run when it is other than %d (%d ways tried)."
+                           "\nPyTorch says: %s: %s" % (symbol, start[symbol], tries, type(first).__name__,
+                                                      str(first).strip().split("\n")[0]))
 
     def moves(self) -> List[Move]:
         if self._moves is None:

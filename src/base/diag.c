@@ -101,7 +101,7 @@ static Str last_component(Str path)
     return path;
 }
 
-Loc p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module)
+Loc p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module, Str text)
 {
     file = last_component(file);
     const char *key = p2o_printf(d->arena, "%.*s:%u:%.*s:%.*s", STR_ARG(file), line, STR_ARG(func),
@@ -112,6 +112,7 @@ Loc p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module)
             .file = file.n ? p2o_str_dup(d->arena, file) : NULL,
             .func = func.n ? p2o_str_dup(d->arena, func) : NULL,
             .module = module.n ? p2o_str_dup(d->arena, module) : NULL,
+            .text = text.n ? p2o_str_dup(d->arena, text) : NULL,
             .line = line });
         *slot = (void *)(uintptr_t)d->places.n;
     }
@@ -125,6 +126,7 @@ const Place *p2o_place_at(const Diags *d, Loc loc)
 
 const char *p2o_diag_text(const Diags *d, const Diag *x)
 {
+    enum { LONGEST_SOURCE = 120 };
     static const char *const severity[] = { "note", "warning", "error" };
     Buf b = { .arena = d->arena };
 
@@ -140,6 +142,8 @@ const char *p2o_diag_text(const Diags *d, const Diag *x)
             p2o_putf(&b, "%s (%s:%u)", p->func ? p->func : "?", p->file, p->line);
         if (p->module)
             p2o_putf(&b, "%smodule %s", p->file ? ", " : "", p->module);
+        if (p->text)
+            p2o_putf(&b, ": %.*s%s", LONGEST_SOURCE, p->text, strlen(p->text) > LONGEST_SOURCE ? " ..." : "");
     }
     if (x->advice)
         p2o_putf(&b, "\n  %s", x->advice);

@@ -57,6 +57,7 @@ typedef uint32_t Loc;                                   /* 0: unknown */
 
 typedef struct Place {
     const char *file, *func, *module;                   /* each may be NULL */
+    const char *text;                                   /* the source line itself; NULL: not known */
     uint32_t    line;
 } Place;
 
@@ -88,10 +89,10 @@ size_t      p2o_diags_errors(const Diags *d);
 /* The status of the first error; ST_OK when there is none. */
 Status      p2o_diags_status(const Diags *d);
 
-Loc          p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module);
+Loc          p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module, Str text);
 const Place *p2o_place_at(const Diags *d, Loc loc);     /* NULL for 0 */
 
-/* "file: error: text [kind]", then "  at func (file:line), module m" and the advice, if any. */
+/* "file: error: text [kind]", then "  at func (file:line), module m: source" and the advice, if any. */
 const char *p2o_diag_text(const Diags *d, const Diag *x);
 
 #endif

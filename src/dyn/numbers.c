@@ -1,45 +1,150 @@
 #include "dyn/numbers.h"
 
-#include "aten/schema.h"
+#include <math.h>
 
-typedef struct Alike {
-    Dim         sym;
+#include "aten/ops.h"
+#include "aten/schema.h"
+#include "dyn/source.h"
+
+typedef struct Alike {                  /* numbers that equal a size */
+    Dim         size;
     const Call *first;
+    double      number;                 /* the first one */
     size_t      n;
 } Alike;
 
 typedef struct Numbers {
     const Program *prog;
     Bindings      *bind;
-    VEC(Alike)     sizes;
+    VEC(Dim)       fixed;               /* symbols of axes that the capture fixed */
+    Map            dynamic;             /* what a size that follows them was in all captures -> Dim */
+    Map            numbers;             /* what other sizes were */
+    VEC(Alike)     warned, open;
 } Numbers;
 
-static void add_fixed_size(Numbers *w, Dim sym)
+static Str key_of(const int64_t *v) { return (Str){ (const char *)v, sizeof *v }; }
+
+static bool is_fixed(const Numbers *w, Dim sym)
 {
-    for (size_t i = 0; i < w->sizes.n; i++)
-        if (w->sizes.at[i].sym == sym)
-            return;
-    VEC_PUSH(w->prog->arena, &w->sizes, (Alike){ .sym = sym });
+    for (size_t i = 0; i < w->fixed.n; i++)
+        if (w->fixed.at[i] == sym)
+            return true;
+    return false;
 }
 
-static bool was_in_all(Bindings *b, Dim sym, double v)
+typedef struct Follows {
+    const Numbers *w;
+    bool           any;
+} Follows;
+
+static void see_symbol(void *user, Dim sym)
+{
+    Follows *f = user;
+    f->any |= is_fixed(f->w, sym);
+}
+
+static bool same_in_all(Bindings *b, Dim d, int64_t *v)
+{
+    int64_t other;
+    bool    known = p2o_hint_at(b, d, 0, v);
+    for (int k = 1; k < p2o_ncapture(b) && known; k++)
+        known = p2o_hint_at(b, d, k, &other) && other == *v;
+    return known;
+}
+
+static void see_type(Numbers *w, const Type *t)
+{
+    for (int k = 0; t->kind == TY_TENSOR && k < t->shape.rank; k++) {
+        Dim     d = p2o_resolve(w->bind, t->shape.at[k]);
+        Follows f = { .w = w };
+        int64_t v;
+        if (!d || !same_in_all(w->bind, d, &v))
+            continue;
+        p2o_dim_symbols(d, see_symbol, &f);
+        int64_t *own = NEW(w->prog->arena, int64_t);
+        *own = v;
+        void **slot = p2o_map_slot(f.any ? &w->dynamic : &w->numbers, key_of(own));
+        if (!*slot)
+            *slot = (void *)(uintptr_t)d;
+    }
+}
+
+static void see_body(Numbers *w, const Body *body)
+{
+    for (size_t i = 0; i < body->calls.n; i++) {
+        const Call *c = body->calls.at[i];
+        for (int k = 0; k < c->nouts; k++)
+            if (c->outs[k])
+                see_type(w, &c->outs[k]->type);
+        for (int k = 0; k < c->nargs; k++)
+            if (c->args[k].kind == ARG_BODY)
+                see_body(w, c->args[k].body);
+    }
+}
+
+/* The size that gives v as n + off, its inverse, root or inverse root; a whole number is n + off itself. */
+static Dim size_behind(const Map *sizes, double v, bool whole, int64_t off)
+{
+    v = fabs(v);
+    const double forms[] = { v, 1 / v, v * v, 1 / (v * v) };
+    for (size_t i = 0; v > 0 && i < (whole ? 1 : COUNT_OF(forms)); i++) {
+        double n = round(forms[i]);
+        if (!(n < 1e15) || fabs(forms[i] - n) > 1e-9 * n)
+            continue;
+        int64_t key = (int64_t)n - off;
+        Dim     d = p2o_map_get(sizes, key_of(&key));
+        if (d)
+            return d;
+    }
+    return NULL;
+}
+
+typedef struct Number {
+    double v;
+    bool   whole;               /* an int */
+    bool   option;              /* no operand: a kernel's size, a probability */
+} Number;
+
+/* The size that the number may follow, by what the line shows; NULL: it is a number. */
+static Dim open_size(const Numbers *w, const Place *at, Number x)
+{
+    double v = x.v;
+    bool   whole = x.whole, reads = p2o_source_reads_sizes(at);
+    Answer written = p2o_source_spells(at, v);
+    if (written == CANNOT_TELL || (written == YES && !reads) || (x.option && (written == YES || !reads)))
+        return NULL;
+    Dim d = size_behind(&w->dynamic, v, whole, 0);
+    if (d || written == YES || !reads || size_behind(&w->numbers, v, whole, 0))
+        return d;
+    d = size_behind(&w->dynamic, v, whole, -1);
+    return d ? d : size_behind(&w->dynamic, v, whole, 1);
+}
+
+static void note_alike(Numbers *w, bool open, Dim size, const Call *c, double v)
+{
+    for (size_t i = 0; i < (open ? w->open.n : w->warned.n); i++) {
+        Alike *x = open ? &w->open.at[i] : &w->warned.at[i];
+        if (x->size == size) {
+            x->n++;
+            return;
+        }
+    }
+    Alike x = { size, c, v, 1 };
+    if (open)
+        VEC_PUSH(w->prog->arena, &w->open, x);
+    else
+        VEC_PUSH(w->prog->arena, &w->warned, x);
+}
+
+static void see_number(Numbers *w, const Call *c, Number x)
 {
     int64_t hint;
-    for (int k = 0; k < p2o_ncapture(b); k++)
-        if (!p2o_hint_at(b, sym, k, &hint) || (double)hint != v)
-            return false;
-    return true;
-}
-
-static void note_number(Numbers *w, const Call *c, double v)
-{
-    for (size_t i = 0; i < w->sizes.n; i++) {
-        Alike *x = &w->sizes.at[i];
-        if (!was_in_all(w->bind, x->sym, v))
-            continue;
-        x->first = x->first ? x->first : c;
-        x->n++;
-    }
+    Dim     size = open_size(w, p2o_place_at(w->prog->diags, c->loc), x);
+    if (size)
+        note_alike(w, true, size, c, x.v);
+    for (size_t i = 0; i < w->fixed.n && !size && !x.option; i++)
+        if (same_in_all(w->bind, w->fixed.at[i], &hint) && (double)hint == x.v)
+            note_alike(w, false, w->fixed.at[i], c, x.v);
 }
 
 static bool number_in(const Arg *x, double *v)
@@ -53,45 +158,98 @@ static bool number_in(const Arg *x, double *v)
     return x->kind == ARG_FLOAT;
 }
 
-static void look_for_numbers(Numbers *w, const Body *body)
+/* A tensor that forward() made of numbers: torch.tensor([3, n]). */
+static void see_constant(Numbers *w, const Call *c, const Tensor *t)
+{
+    enum { LARGEST = 64 };
+    uint64_t n;
+    double   v[LARGEST];
+    uint8_t  raw[LARGEST * 16];
+    size_t   item = p2o_dtype_bytes(t->dtype);
+    if (!p2o_tensor_nelem(t, &n) || n > LARGEST || item > 16 || !p2o_tensor_load(t, raw, (size_t)n * item))
+        return;
+    const Tensor *dense = p2o_tensor_make(w->prog->arena, t->dtype, t->rank, t->sizes, raw);
+    for (uint64_t i = 0; i < n; i++)
+        if (p2o_tensor_get_f64(dense, i, &v[i]))
+            see_number(w, c, (Number){ .v = v[i], .whole = v[i] == round(v[i]) });
+}
+
+/* What counts was looked at as a size, an axis or a step is none; assertions decide nothing. */
+static bool is_number(const Call *c, const SchemaArg *a)
+{
+    bool asserted = c->nouts == 1 && c->outs[0] && c->outs[0]->type.kind == TY_BOOL;
+    bool counted = a->base == SB_SYMINT || p2o_op_counts(c->op, a->name);
+    bool place = p2o_str_starts(str_of(a->name), "dim") || same(a->name, "step");
+    return !asserted && !counted && !place;
+}
+
+static void see_arg(Numbers *w, const Call *c, const SchemaArg *a, const Arg *x)
+{
+    bool   made = same(c->target, "aten::lift_fresh_copy") || same(c->target, "aten::lift_fresh");
+    double v, usual;
+    if (x->kind == ARG_VAR && made && x->var->tensor)
+        see_constant(w, c, x->var->tensor);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        see_arg(w, c, a, &x->items[i]);
+    if (!is_number(c, a) || !number_in(x, &v) || (a->has_default && number_in(&a->dflt, &usual) && v == usual))
+        return;
+    see_number(w, c, (Number){ v, x->kind == ARG_INT, a->base != SB_TENSOR && a->base != SB_SCALAR });
+}
+
+static void see_numbers(Numbers *w, const Body *body)
 {
     for (size_t i = 0; i < body->calls.n; i++) {
         const Call *c = body->calls.at[i];
         for (int k = 0; k < c->nargs; k++) {
-            const SchemaArg *a = &c->schema->args[k];
-            double           v, usual;
             if (c->args[k].kind == ARG_BODY)
-                look_for_numbers(w, c->args[k].body);
-            if ((a->base != SB_TENSOR && a->base != SB_SCALAR) || !number_in(&c->args[k], &v))
-                continue;
-            if (!a->has_default || !number_in(&a->dflt, &usual) || v != usual)
-                note_number(w, c, v);
+                see_numbers(w, c->args[k].body);
+            else
+                see_arg(w, c, &c->schema->args[k], &c->args[k]);
         }
     }
 }
 
-void p2o_warn_numbers(const Program *p, Bindings *b)
+static const char *and_more(const Numbers *w, const Alike *x)
 {
-    Numbers w = { .prog = p, .bind = b };
+    return x->n > 1 ? p2o_printf(w->prog->arena, " (and in %zu more places)", x->n - 1) : "";
+}
+
+static bool report_numbers(const Numbers *w)
+{
+    bool several = p2o_ncapture(w->bind) > 1;
+    for (size_t i = 0; i < w->open.n; i++) {
+        const Alike *x = &w->open.at[i];
+        p2o_diag_advise(w->prog->diags, DIAG_NOT_DYNAMIC, x->first->loc, p2o_unsettled_advice(w->prog),
+                        "%s: whether %g is a number or follows %s cannot be told from %s%s", x->first->target, x->number,
+                        p2o_dim_text(w->prog->dims, x->size), several ? "these captures" : "one capture", and_more(w, x));
+    }
+    for (size_t i = 0; i < w->warned.n && !w->open.n; i++) {
+        const Alike *x = &w->warned.at[i];
+        p2o_diag_advise(w->prog->diags, DIAG_WARN, x->first->loc, "if it follows the size, give a second capture at another",
+                        "%s: the number %g stays one; %s was %g at capture too%s", x->first->target, x->number,
+                        p2o_dim_name(x->size), x->number, and_more(w, x));
+    }
+    return w->open.n == 0;
+}
+
+bool p2o_check_numbers(const Program *p, Bindings *b)
+{
+    Numbers w = { .prog = p, .bind = b, .dynamic = { .arena = p->arena }, .numbers = { .arena = p->arena } };
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         const Var *v = p->main->inputs.at[i];
         for (int k = 0; k < v->type.shape.rank; k++) {
             Dim d = p2o_resolve(b, v->type.shape.at[k]);
-            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && p2o_dim_is_sym(d))
-                add_fixed_size(&w, d);
+            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && p2o_dim_is_sym(d) && !is_fixed(&w, d))
+                VEC_PUSH(p->arena, &w.fixed, d);
         }
     }
-    if (w.sizes.n)
-        look_for_numbers(&w, p->main);
-    for (size_t i = 0; i < w.sizes.n; i++) {
-        const Alike *x = &w.sizes.at[i];
-        int64_t      hint = 0;
-        p2o_hint_at(b, x->sym, 0, &hint);
-        if (!x->n)
-            continue;
-        const char *more = x->n > 1 ? p2o_printf(p->arena, " (and in %zu more places)", x->n - 1) : "";
-        p2o_diag_advise(p->diags, DIAG_WARN, x->first->loc, "if it follows the size, give a second capture at another",
-                        "%s: the number %lld stays one; %s was %lld at capture too%s", x->first->target, (long long)hint,
-                        p2o_dim_name(x->sym), (long long)hint, more);
-    }
+    if (!w.fixed.n)
+        return true;
+    for (size_t i = 0; i < p->main->inputs.n; i++)
+        see_type(&w, &p->main->inputs.at[i]->type);
+    for (size_t i = 0; i < p->weights.n; i++)
+        see_type(&w, &p->weights.at[i]->type);
+    see_body(&w, p->main);
+    see_numbers(&w, p->main);
+    return report_numbers(&w);
 }

@@ -576,8 +576,7 @@ static bool settle_sizes(Program *p, Bindings *b)
     p2o_each_soft(b, report_open, &s);
     if (s.failed || report_unsettled(p, b) || !p2o_infer(p, b))
         return false;
-    p2o_warn_numbers(p, b);
-    return true;
+    return p2o_check_numbers(p, b);
 }
 
 /* A number that the user gives for a size that the capture fixed at another. */

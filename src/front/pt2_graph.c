@@ -64,7 +64,7 @@ const char *p2o_pt2_target(Arena *a, Str target)
 }
 
 typedef struct Frame {
-    Str      file, func;
+    Str      file, func, text;
     uint32_t line;
 } Frame;
 
@@ -86,15 +86,16 @@ static bool parse_frame(Str s, Frame *f)
         return false;
     f->line = (uint32_t)n;
     rest = (Str){ rest.p + line.n, rest.n - line.n };
-    f->func = (Str){ "", 0 };
+    f->func = f->text = (Str){ "", 0 };
     if (p2o_str_starts(rest, before_func))
         f->func = (Str){ rest.p + sizeof before_func - 1, rest.n - sizeof before_func + 1 };
     return is_one_line(s);
 }
 
+/* PyTorch's own code, or code that it generated for a body. */
 static bool is_inside_torch(Str file)
 {
-    if (p2o_str_starts(file, "torch/"))
+    if (p2o_str_starts(file, "torch/") || p2o_str_starts(file, "<eval_with_key>"))
         return true;
     for (size_t i = 0; i + 7 <= file.n; i++)
         if (!memcmp(file.p + i, "/torch/", 7))
@@ -102,15 +103,24 @@ static bool is_inside_torch(Str file)
     return false;
 }
 
+/* The line below a frame. */
+static Str source_line(Str trace)
+{
+    Frame f;
+    Str   rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
+    return is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
+}
+
 /* The innermost frame of the user's own code, else the innermost. */
 static Frame best_frame(Str trace)
 {
-    Frame best = { .file = { "", 0 }, .func = { "", 0 } }, f;
+    Frame best = { .file = { "", 0 }, .func = { "", 0 }, .text = { "", 0 } }, f;
     bool  found = false;
     while (trace.n) {
         Str line = p2o_str_trim(p2o_str_cut(trace, '\n', &trace));
         if (!parse_frame(line, &f))
             continue;
+        f.text = source_line(trace);
         bool own = !is_inside_torch(f.file);
         if (own || !found)
             best = f;
@@ -161,14 +171,14 @@ Loc p2o_pt2_loc(Pt2 *r, const Json *metadata)
 {
     const Json *trace = p2o_pt2_get(metadata, "stack_trace");
     const Json *stack = p2o_pt2_get(metadata, "nn_module_stack");
-    Frame       f = { .file = { "", 0 }, .func = { "", 0 } };
+    Frame       f = { .file = { "", 0 }, .func = { "", 0 }, .text = { "", 0 } };
     Str         module = { "", 0 };
 
     if (trace && trace->kind == JSON_STR)
         f = best_frame(trace->s);
     if (stack && stack->kind == JSON_STR)
         module = module_path(stack->s);
-    return f.file.n || module.n ? p2o_place_add(r->diags, f.file, f.line, f.func, module) : 0;
+    return f.file.n || module.n ? p2o_place_add(r->diags, f.file, f.line, f.func, module, f.text) : 0;
 }
 
 typedef VEC(Var *) Results;

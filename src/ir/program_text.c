@@ -6,6 +6,7 @@ typedef struct TextReader {
     Program *prog;
     Arena   *arena;
     Str      line;              /* what is left of the current line */
+    Str      source;            /* of the current line */
     uint32_t lineno;
     bool     failed;
     VEC(Body *) open;           /* being read, the innermost last */
@@ -242,7 +243,7 @@ static void text_call(TextReader *r, Str outs, Str call)
     if (values.n)
         memcpy(c->args, values.at, values.n * sizeof *values.at);
     Str where = STR("test"), forward = STR("forward");
-    c->loc = p2o_place_add(r->prog->diags, where, r->lineno, forward, (Str){ "", 0 });
+    c->loc = p2o_place_add(r->prog->diags, where, r->lineno, forward, (Str){ "", 0 }, r->source);
     for (size_t i = 0; i < results.n && !r->failed; i++) {
         c->outs[i] = str_is(results.at[i], "_") ? NULL : text_define(r, results.at[i]);
         if (c->outs[i])
@@ -313,6 +314,13 @@ static void text_line(TextReader *r, Str line)
         text_call(r, (Str){ "", 0 }, line);
 }
 
+static Str source_in(Str comment)
+{
+    static const char mark[] = "source: ";
+    comment = p2o_str_trim(comment);
+    return p2o_str_starts(comment, mark) ? (Str){ comment.p + sizeof mark - 1, comment.n - sizeof mark + 1 } : (Str){ "", 0 };
+}
+
 Program *p2o_program_parse(Diags *d, Dims *t, Str text)
 {
     TextReader r = { .prog = p2o_program_new(d, t), .arena = p2o_diags_arena(d) };
@@ -322,6 +330,7 @@ Program *p2o_program_parse(Diags *d, Dims *t, Str text)
         Str comment, line = p2o_str_cut(text, '\n', &text);
         r.lineno++;
         line = p2o_str_trim(cut_outside(line, '#', &comment));
+        r.source = source_in(comment);
         if (line.n)
             text_line(&r, line);
     }

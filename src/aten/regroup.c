@@ -27,6 +27,9 @@ bool is_soft(const Infer *in, Dim d)
 
 bool has_open(const Infer *in, Dim d) { return p2o_has_soft(in->bind, d); }
 
+/* A -1, or the open size that took its place. */
+static bool is_hole(const Infer *in, Dim d) { return !d || (is_soft(in, d) && p2o_is_hole(in->bind, d)); }
+
 static bool has_soft(const Infer *in, Shape s)
 {
     for (int i = 0; i < s.rank; i++)
@@ -95,15 +98,17 @@ static bool leave_unsettled(Infer *in, Dim what)
 enum { MAX_FACTORS = 8 };
 
 /* The factors of a size go to the unknowns that they divide in every capture; what is left of each unknown
- * is a number. */
+ * is a number.  Or, with parts, to those that are a part of them: 10 of 20 may be s//2. */
 typedef struct Spread {
     Infer *in;
-    int    n, nfactor;
+    int    n, nfactor, hole;    /* hole: the unknown that is a -1; -1: none */
+    bool   parts;
     Dim    factor[MAX_FACTORS];
     Hints  hint[MAX_FACTORS];
-    Hints  left[MAX_RANK];
+    Hints  left[MAX_RANK], part[MAX_RANK];
     Dim    value[MAX_RANK], found[MAX_RANK];
     int    ways;                /* 2: several */
+    bool   plain;               /* sizes are as they are, and numbers by themselves */
 } Spread;
 
 static bool add_factor(Spread *s, Dim d)
@@ -141,15 +146,27 @@ static bool add_factors(Spread *s, Dim d)
 static void count_way(Spread *s)
 {
     Dim  whole[MAX_RANK];
-    bool differs = false;
+    bool differs = false, plain = true;
     for (int i = 0; i < s->n; i++) {
-        if (!is_same_number(s->in, &s->left[i]))
+        if (!is_same_number(s->in, &s->left[i]) || !is_same_number(s->in, &s->part[i]))
             return;
         whole[i] = p2o_dim_mul(s->in->dims, s->value[i], int_dim(s->in, s->left[i].at[0]));
+        whole[i] = p2o_dim_floordiv(s->in->dims, whole[i], int_dim(s->in, s->part[i].at[0]));
         differs |= whole[i] != s->found[i];
+        plain &= i == s->hole || p2o_dim_is_int(s->value[i], NULL) || (s->left[i].at[0] == 1 && s->part[i].at[0] == 1);
     }
     s->ways += differs || !s->ways;
+    s->plain = plain;
     memcpy(s->found, whole, (size_t)s->n * sizeof *whole);
+}
+
+/* Gives the factor to unknown i: it divides what is left of it, or that divides it. */
+static bool take_factor(Spread *s, int k, int i)
+{
+    if (hints_divide(s->in, &s->left[i], &s->hint[k], &s->left[i]))
+        return true;
+    return s->parts && is_same_number(s->in, &s->part[i]) && s->part[i].at[0] == 1 &&
+           hints_divide(s->in, &s->hint[k], &s->left[i], &s->part[i]) && hints_divide(s->in, &s->left[i], &s->left[i], &s->left[i]);
 }
 
 static void spread_from(Spread *s, int k)
@@ -157,28 +174,38 @@ static void spread_from(Spread *s, int k)
     if (k == s->nfactor)
         count_way(s);
     for (int i = 0; k < s->nfactor && i < s->n && s->ways < 2; i++) {
-        Hints had = s->left[i];
+        Hints had = s->left[i], part = s->part[i];
         Dim   value = s->value[i];
-        if (!hints_divide(s->in, &had, &s->hint[k], &s->left[i]))
-            continue;
         s->value[i] = p2o_dim_mul(s->in->dims, value, s->factor[k]);
-        spread_from(s, k + 1);
+        if (take_factor(s, k, i))
+            spread_from(s, k + 1);
         s->left[i] = had;
+        s->part[i] = part;
         s->value[i] = value;
     }
 }
 
-/* Several unknowns: settled where there is one way only. */
+/* Several unknowns: settled where there is one way only.  Where that makes a multiple of a size, a part of it elsewhere
+ * would be as likely, and beside a -1 a number. */
 static bool spread(Infer *in, const Call *c, Dim quotient, const Side *to, const int *unknown, int n)
 {
-    Spread s = { .in = in, .n = n };
+    Spread s = { .in = in, .n = n, .hole = -1 };
     for (int i = 0; i < n; i++) {
         s.value[i] = int_dim(in, 1);
         s.left[i] = to->hints[unknown[i]];
+        if (is_hole(in, to->shape.at[unknown[i]]))
+            s.hole = i;
+        for (int k = 0; k < p2o_ncapture(in->bind); k++)
+            s.part[i].at[k] = 1;
     }
     if (!add_factors(&s, quotient))
         return leave_unsettled(in, quotient);
     spread_from(&s, 0);
+    if (s.ways == 1 && !s.plain) {
+        s.parts = true;
+        s.ways = s.hole >= 0 ? 2 : 0;
+        spread_from(&s, 0);
+    }
     if (s.ways != 1)
         return leave_unsettled(in, s.factor[0]);
     for (int i = 0; i < n; i++) {
@@ -335,7 +362,7 @@ static bool is_alone(const Known *x, Shape to, const int *to_group, int i)
 /* Exchanged, they would look the same.  A number is exchanged as a whole only. */
 static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group, int i, int k)
 {
-    if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] || has_open(in, x->shape.at[k]) ||
+    if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] ||
         !hints_equal(in, &x->hints[k], &x->hints[i]))
         return false;
     if (!is_dynamic(in, x->shape.at[k]) && was_one(in, &x->hints[i]))
@@ -347,15 +374,17 @@ static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const 
 
 /* Known sizes of which the order does not say to which of several unknowns they belong: one that was 1
  * and has no 1 opposite, and one that was like another throughout. */
-static Dim unclear_size(const Infer *in, const Known *x, Shape to, const int *to_group)
+static Dim unclear_size(const Infer *in, const Known *x, Shape to, const Hints *to_hints, const int *to_group)
 {
-    int open = 0;
-    for (int i = 0; i < to.rank; i++)
+    int open = 0, ones = 0;
+    for (int i = 0; i < to.rank; i++) {
         open += has_open(in, to.at[i]);
+        ones += has_open(in, to.at[i]) && was_one(in, &to_hints[i]);
+    }
     for (int i = 0; open > 1 && i < x->shape.rank; i++) {
         if (!x->shape.at[i] || p2o_dim_is_int(x->shape.at[i], NULL))
             continue;
-        if (was_one(in, &x->hints[i]) && !is_alone(x, to, to_group, i))
+        if (was_one(in, &x->hints[i]) && (ones != 1 || !is_alone(x, to, to_group, i)))
             return x->shape.at[i];
         for (int k = 0; is_dynamic(in, x->shape.at[i]) && k < x->shape.rank; k++)
             if (could_be_exchanged(in, x, to, to_group, i, k))
@@ -375,9 +404,18 @@ static Side side_part(Shape s, const Hints *hints, const int *group, int g)
 static bool is_left_over(Infer *in, const Call *c, Shape s, const int *group, int n)
 {
     for (int i = 0; i < s.rank; i++)
-        if (group[i] == n && s.at[i] && !must_equal(in, c, s.at[i], int_dim(in, 1), "size"))
+        if (group[i] == n && s.at[i] && !has_open(in, s.at[i]) && !must_equal(in, c, s.at[i], int_dim(in, 1), "size"))
             return false;
     return true;
+}
+
+/* Two open sizes are paired by what they were: no other may have been that. */
+static bool is_only(const Infer *in, const Hints *h, const Hints *all, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += hints_equal(in, h, &all[i]);
+    return count == 1;
 }
 
 static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const Hints *hf, const Hints *ht)
@@ -385,27 +423,29 @@ static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const H
     Split s;
     if (!split_groups(in, from.rank, hf, to.rank, ht, &s))
         return true;
-    Dim unclear = unclear_size(in, &(Known){ from, hf, s.from }, to, s.to);
+    Dim unclear = unclear_size(in, &(Known){ from, hf, s.from }, to, ht, s.to);
     if (!unclear)
-        unclear = unclear_size(in, &(Known){ to, ht, s.to }, from, s.from);
+        unclear = unclear_size(in, &(Known){ to, ht, s.to }, from, hf, s.from);
     if (unclear && has_soft(in, from) && has_soft(in, to))
         return leave_unsettled(in, unclear);
     if (unclear)
         return solve_either(in, c, &(Group){ { from, hf }, { to, ht } });
     for (int g = 0; g < s.n; g++) {
         Group x = { side_part(from, hf, s.from, g), side_part(to, ht, s.to, g) };
+        bool  open = has_soft(in, x.from.shape) && has_soft(in, x.to.shape);
+        if (open && !(is_only(in, x.from.hints, hf, from.rank) && is_only(in, x.to.hints, ht, to.rank)))
+            continue;
         if (!solve_either(in, c, &x))
             return false;
     }
     return is_left_over(in, c, from, s.from, s.n) && is_left_over(in, c, to, s.to, s.n);
 }
 
-/* Alone beside a -1, or the open size that took its place, a literal may be a number as well as a size: the order of
- * two groups proves nothing. */
+/* Beside a -1 a literal may be a number as well as a size: the order of groups proves nothing. */
 static bool has_hole(const Infer *in, Shape to)
 {
     for (int i = 0; i < to.rank && to.rank <= 2; i++)
-        if (!to.at[i] || (is_soft(in, to.at[i]) && p2o_is_hole(in->bind, to.at[i])))
+        if (is_hole(in, to.at[i]))
             return true;
     return false;
 }
@@ -472,6 +512,18 @@ bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
     return true;
 }
 
+/* Without the sizes that are on both sides: 3*b*x = 12*x says that b is 4. */
+static void cancel_sizes(Infer *in, Shape to, Dim *total, Dim *known)
+{
+    for (int i = 0; i < to.rank; i++) {
+        bool number = p2o_dim_is_int(to.at[i], NULL) || p2o_dim_is_sym(to.at[i]);
+        Dim  x = number ? NULL : p2o_dim_exact_div(in->dims, *total, to.at[i]);
+        Dim  y = number ? NULL : p2o_dim_exact_div(in->dims, *known, to.at[i]);
+        *total = x && y ? x : *total;
+        *known = x && y ? y : *known;
+    }
+}
+
 bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)
 {
     from = resolved_shape(in, from);
@@ -499,5 +551,6 @@ bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)
         known = p2o_dim_mul(in->dims, known, at[hole]);
     }
     *out = (Shape){ to.rank, at };
+    cancel_sizes(in, *out, &total, &known);
     return must_equal(in, c, total, known, "number of elements");
 }

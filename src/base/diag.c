@@ -101,19 +101,17 @@ static Str last_component(Str path)
     return path;
 }
 
-Loc p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module, Str text)
+static const char *kept(Diags *d, Str s) { return s.n ? p2o_str_dup(d->arena, s) : NULL; }
+
+Loc p2o_place_add(Diags *d, PlaceInfo x)
 {
-    file = last_component(file);
-    const char *key = p2o_printf(d->arena, "%.*s:%u:%.*s:%.*s", STR_ARG(file), line, STR_ARG(func),
-                                 STR_ARG(module));
+    Place p = { .file = kept(d, last_component(x.file)), .func = kept(d, x.func), .module = kept(d, x.module),
+                .text = kept(d, x.text), .line = x.line, .library = x.library };
+    const char *key = p2o_printf(d->arena, "%s:%u:%s:%s", p.file ? p.file : "", p.line, p.func ? p.func : "",
+                                 p.module ? p.module : "");
     void **slot = p2o_map_slot(&d->place_index, str_of(key));
     if (!*slot) {
-        VEC_PUSH(d->arena, &d->places, (Place){
-            .file = file.n ? p2o_str_dup(d->arena, file) : NULL,
-            .func = func.n ? p2o_str_dup(d->arena, func) : NULL,
-            .module = module.n ? p2o_str_dup(d->arena, module) : NULL,
-            .text = text.n ? p2o_str_dup(d->arena, text) : NULL,
-            .line = line });
+        VEC_PUSH(d->arena, &d->places, p);
         *slot = (void *)(uintptr_t)d->places.n;
     }
     return (Loc)(uintptr_t)*slot;

@@ -59,7 +59,14 @@ typedef struct Place {
     const char *file, *func, *module;                   /* each may be NULL */
     const char *text;                                   /* the source line itself; NULL: not known */
     uint32_t    line;
+    bool        library;                                /* called inside a module of torch.nn */
 } Place;
+
+typedef struct PlaceInfo {                              /* a Place as it is read; empty: not known */
+    Str      file, func, module, text;
+    uint32_t line;
+    bool     library;
+} PlaceInfo;
 
 typedef struct Diag {
     DiagKind    kind;
@@ -89,7 +96,7 @@ size_t      p2o_diags_errors(const Diags *d);
 /* The status of the first error; ST_OK when there is none. */
 Status      p2o_diags_status(const Diags *d);
 
-Loc          p2o_place_add(Diags *d, Str file, uint32_t line, Str func, Str module, Str text);
+Loc          p2o_place_add(Diags *d, PlaceInfo x);
 const Place *p2o_place_at(const Diags *d, Loc loc);     /* NULL for 0 */
 
 /* "file: error: text [kind]", then "  at func (file:line), module m: source" and the advice, if any. */

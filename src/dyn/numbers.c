@@ -109,12 +109,11 @@ typedef struct Number {
 static Dim open_size(const Numbers *w, const Place *at, Number x)
 {
     double v = x.v;
-    bool   whole = x.whole, reads = p2o_source_reads_sizes(at);
-    Answer written = p2o_source_spells(at, v);
-    if (written == CANNOT_TELL || (written == YES && !reads) || (x.option && (written == YES || !reads)))
+    bool   whole = x.whole, reads = p2o_source_reads_sizes(at), written = p2o_source_spells(at, v);
+    if (!p2o_source_known(at) || (written && !reads) || (x.option && (written || !reads)) || (at->library && !reads))
         return NULL;
     Dim d = size_behind(&w->dynamic, v, whole, 0);
-    if (d || written == YES || !reads || size_behind(&w->numbers, v, whole, 0))
+    if (d || written || !reads || size_behind(&w->numbers, v, whole, 0))
         return d;
     d = size_behind(&w->dynamic, v, whole, -1);
     return d ? d : size_behind(&w->dynamic, v, whole, 1);

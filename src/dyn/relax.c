@@ -4,7 +4,11 @@
 #include "aten/ops.h"
 #include "dyn/numbers.h"
 #include "dyn/range.h"
+#include "dyn/search.h"
+#include "dyn/soften.h"
+#include "dyn/source.h"
 
+#define FOUND_BY_SEARCH "found by search"
 #define ANOTHER_CAPTURE "another capture at other sizes would settle it"
 
 typedef struct Scope {                  /* sizes of the inputs that are really dynamic */
@@ -48,101 +52,6 @@ static bool needs_relaxing(const Program *p, const Bindings *b)
     return false;
 }
 
-static void relax_item(Bindings *b, const Call *c, Arg *x)
-{
-    int64_t v, hints[MAX_CAPTURES];
-    if (x->kind != ARG_INT || !p2o_dim_is_int(x->i, &v) || v < 1 || v == INT64_MAX)
-        return;
-    for (int k = 0; k < p2o_ncapture(b); k++)
-        hints[k] = v;
-    x->i = p2o_soft(b, hints, c->target, c->loc);
-}
-
-static void relax_body(Bindings *b, Body *body);
-
-static bool is_reshape(const Call *c)
-{
-    return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
-}
-
-/* A -1 beside open sizes is open too: what comes after may say what it is, and so what they are. */
-static void open_hole(Bindings *b, const Call *c, const Arg *list)
-{
-    int64_t v, hints[MAX_CAPTURES];
-    Shape   made = c->outs[0]->type.shape;
-    int     hole = -1;
-    bool    open = false;
-    for (uint32_t i = 0; i < list->n; i++) {
-        const Arg *x = &list->items[i];
-        if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &v) && v == -1)
-            hole = (int)i;
-        open |= x->kind == ARG_INT && p2o_has_soft(b, x->i);
-    }
-    for (int k = 0; k < p2o_ncapture(b) && open; k++)
-        open = hole >= 0 && hole < made.rank && p2o_hint_at(b, made.at[hole], k, &hints[k]) && hints[k] > 0;
-    if (!open)
-        return;
-    list->items[hole].i = p2o_soft(b, hints, c->target, c->loc);
-    p2o_set_hole(b, list->items[hole].i);
-}
-
-static void open_holes(Bindings *b, const Body *body)
-{
-    for (size_t i = 0; i < body->calls.n; i++) {
-        const Call *c = body->calls.at[i];
-        if (is_reshape(c) && c->nargs > 1 && c->args[1].kind == ARG_LIST && c->outs[0])
-            open_hole(b, c, &c->args[1]);
-        for (int k = 0; k < c->nargs; k++)
-            if (c->args[k].kind == ARG_BODY)
-                open_holes(b, c->args[k].body);
-    }
-}
-
-/* 0 is left alone: it rarely is a size. */
-static void relax_call(Bindings *b, Call *c)
-{
-    for (int i = 0; i < c->nargs; i++) {
-        const SchemaArg *a = &c->schema->args[i];
-        Arg             *x = &c->args[i];
-        if (x->kind == ARG_BODY)
-            relax_body(b, x->body);
-        if (a->base != SB_SYMINT && !p2o_op_counts(c->op, a->name))
-            continue;
-        if (x->kind == ARG_LIST)
-            for (uint32_t k = 0; k < x->n; k++)
-                relax_item(b, c, &x->items[k]);
-        else
-            relax_item(b, c, x);
-    }
-}
-
-static void relax_body(Bindings *b, Body *body)
-{
-    for (size_t i = 0; i < body->calls.n; i++)
-        relax_call(b, body->calls.at[i]);
-}
-
-static bool is_pad(const Call *c)
-{
-    Str target = str_of(c->target);
-    return (same(c->target, "aten::pad") || same(c->target, "aten::constant_pad_nd") ||
-            p2o_str_starts(target, "aten::reflection_pad") || p2o_str_starts(target, "aten::replication_pad")) &&
-           c->nargs > 1 && c->args[1].kind == ARG_LIST;
-}
-
-/* What is lacking to a multiple may be the same in all captures and yet follow a size. */
-static void relax_pads(Bindings *b, Body *body)
-{
-    for (size_t i = 0; i < body->calls.n; i++) {
-        Call *c = body->calls.at[i];
-        if (is_pad(c))
-            relax_call(b, c);
-        for (int k = 0; k < c->nargs; k++)
-            if (c->args[k].kind == ARG_BODY)
-                relax_pads(b, c->args[k].body);
-    }
-}
-
 /* With several captures a literal that is the same in all of them is one, if every size varies. */
 static bool all_vary(const Program *p, Bindings *b)
 {
@@ -158,20 +67,34 @@ static bool all_vary(const Program *p, Bindings *b)
     return true;
 }
 
-static void relax_program(Program *p, Bindings *b)
-{
-    if (p2o_ncapture(b) == 1 || !all_vary(p, b))
-        relax_body(b, p->main);
-    relax_pads(b, p->main);
-}
-
 typedef struct Settling {
     Program  *prog;
     Bindings *bind;
     Scope     scope;
     Map       calls;            /* open sizes, by name -> Call */
+    VEC(Dim)  present;          /* sizes of tensors all over the program */
+    Map       seen;
     bool      failed;
 } Settling;
+
+static void **seen_slot(Settling *s, Dim d) { return p2o_map_slot(&s->seen, str_of(p2o_dim_text(s->prog->dims, d))); }
+
+static void index_present(Settling *s, const Var *v)
+{
+    for (int k = 0; v && k < v->type.shape.rank; k++) {
+        Dim d = p2o_resolve(s->bind, v->type.shape.at[k]);
+        if (!d || p2o_dim_is_int(d, NULL) || p2o_has_soft(s->bind, d))
+            continue;
+        if (!*seen_slot(s, d))
+            VEC_PUSH(s->prog->arena, &s->present, d);
+        *seen_slot(s, d) = s;
+        for (size_t i = 0; i < p2o_nneed(s->bind); i++) {               /* equal wherever the model works */
+            const Need *n = p2o_need_at(s->bind, i);
+            if (n->kind == NEED_EQ && (p2o_resolve(s->bind, n->a) == d || p2o_resolve(s->bind, n->b) == d))
+                *seen_slot(s, p2o_resolve(s->bind, n->a)) = *seen_slot(s, p2o_resolve(s->bind, n->b)) = s;
+        }
+    }
+}
 
 static void index_body(Settling *s, const Body *b);
 
@@ -190,45 +113,25 @@ static void index_arg(Settling *s, const Call *c, const Arg *x)
 
 static void index_body(Settling *s, const Body *b)
 {
-    for (size_t i = 0; i < b->calls.n; i++)
+    for (size_t i = 0; i < b->calls.n; i++) {
         for (int k = 0; k < b->calls.at[i]->nargs; k++)
             index_arg(s, b->calls.at[i], &b->calls.at[i]->args[k]);
+        for (int k = 0; k < b->calls.at[i]->nouts; k++)
+            index_present(s, b->calls.at[i]->outs[k]);
+    }
 }
 
 /* Goes through the program once, so that each open size finds its call at once. */
 static Settling new_settling(Program *p, Bindings *b)
 {
-    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b), .calls = { .arena = p->arena } };
+    Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b), .calls = { .arena = p->arena },
+                   .seen = { .arena = p->arena } };
     index_body(&s, p->main);
     return s;
 }
 
 /* The call that an open size stands in; NULL: none. */
 static const Call *call_with(const Settling *s, Dim sym) { return p2o_map_get(&s->calls, str_of(p2o_dim_name(sym))); }
-
-static bool gives(const Settling *s, Dim expr, Dim sym)
-{
-    int64_t x, y;
-    for (int k = 0; k < p2o_ncapture(s->bind); k++)
-        if (!p2o_hint_at(s->bind, expr, k, &x) || !p2o_hint_at(s->bind, sym, k, &y) || x != y)
-            return false;
-    return true;
-}
-
-typedef struct Found {
-    Dim first;
-    int n;
-} Found;
-
-static void consider(const Settling *s, Dim expr, Dim sym, Found *f)
-{
-    if (!expr || p2o_dim_is_int(expr, NULL) || !gives(s, expr, sym))
-        return;
-    if (f->first && p2o_dim_eq(s->prog->dims, expr, f->first) == YES)
-        return;
-    f->n++;
-    f->first = f->first ? f->first : expr;
-}
 
 /* What the size may be made of: sizes of the call's own tensors (the first *nlocal), and the inputs'
  * symbols. */
@@ -256,116 +159,37 @@ static Scope bases_for(const Settling *s, const Call *c, size_t *nlocal)
     return bases;
 }
 
-/* Pads that people write as numbers are mostly equal on both sides; what fills up to a multiple stands on
- * one, or is halved. */
-static bool is_multiple(int64_t c, bool halved) { return (c & (c - 1)) == 0 || (!halved && (c % 2 == 0 || c == 7)); }
-
-/* A base with a small number: x + c, c*x, x//c, ceil(x/c). */
-static void search_with_number(const Settling *s, const Scope *bases, Dim sym, Found *f)
+/* The size along which an amount of padding stands, and the amount on the other side; NULL: it is none. */
+static Dim padded_size(const Settling *s, const Call *c, Dim sym, Dim *other)
 {
-    enum { LARGEST = 8 };
-    Dims *t = s->prog->dims;
-    for (size_t i = 0; i < bases->syms.n; i++) {
-        for (int64_t c = -LARGEST; c <= LARGEST; c++) {
-            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
-            consider(s, p2o_dim_add(t, x, number), sym, f);
-            if (c < 2)
-                continue;
-            consider(s, p2o_dim_mul(t, x, number), sym, f);
-            consider(s, p2o_dim_floordiv(t, x, number), sym, f);
-            consider(s, p2o_dim_ceildiv(t, x, number), sym, f);
-        }
+    if (!c || !p2o_is_pad(c) || c->args[0].kind != ARG_VAR)
+        return NULL;
+    const Arg *pads = &c->args[1];
+    Shape      shape = c->args[0].var->type.shape;
+    for (uint32_t i = 0; (i | 1) < pads->n && (int)i / 2 < shape.rank; i++) {
+        if (pads->items[i].i != sym)
+            continue;
+        *other = pads->items[i ^ 1].i;
+        return p2o_resolve(s->bind, shape.at[shape.rank - 1 - (int)i / 2]);
     }
+    return NULL;
 }
 
-static void search_pairs(const Settling *s, const Scope *bases, Dim sym, Found *f)
+static Search search_for(const Settling *s, const Call *c, Dim sym, const Scope *bases, size_t nlocal)
 {
-    Dims *t = s->prog->dims;
-    for (size_t i = 0; i < bases->syms.n; i++) {
-        for (size_t k = 0; k < bases->syms.n; k++) {
-            Dim x = bases->syms.at[i], y = bases->syms.at[k];
-            if (k < i) {
-                consider(s, p2o_dim_add(t, x, y), sym, f);
-                consider(s, p2o_dim_min(t, x, y), sym, f);
-                consider(s, p2o_dim_max(t, x, y), sym, f);
-            }
-            if (k <= i)
-                consider(s, p2o_dim_mul(t, x, y), sym, f);
-            if (k != i) {
-                consider(s, p2o_dim_sub(t, x, y), sym, f);
-                consider(s, p2o_dim_floordiv(t, x, y), sym, f);
-            }
-        }
-    }
+    Dim other, padded = padded_size(s, c, sym, &other);
+    return (Search){ .dims = s->prog->dims, .bind = s->bind, .at = c ? p2o_place_at(s->prog->diags, c->loc) : NULL, .target = c ? c->target : "",
+                     .sizes = bases->syms.at, .n = bases->syms.n, .nlocal = nlocal,
+                     .present = s->present.at, .npresent = s->present.n,
+                     .padded = padded && !p2o_dim_is_int(padded, NULL) ? padded : NULL };
 }
 
-/* Filled up to a multiple, or cut to one. */
-static void search_multiples(const Settling *s, const Scope *bases, Dim sym, Found *f)
-{
-    enum { LARGEST = 128 };
-    Dims *t = s->prog->dims;
-    for (size_t i = 0; i < bases->syms.n; i++) {
-        for (int64_t c = 2; c <= LARGEST; c++) {
-            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
-            if (!is_multiple(c, false))
-                continue;
-            consider(s, p2o_dim_mul(t, number, p2o_dim_ceildiv(t, x, number)), sym, f);
-            consider(s, p2o_dim_mul(t, number, p2o_dim_floordiv(t, x, number)), sym, f);
-        }
-    }
-}
-
-/* How much is lacking to a multiple, and what is over: (-x) % c and x % c; `likely`: of multiples that people use. */
-static void search_remainders(const Settling *s, const Scope *bases, Dim sym, bool likely, Found *f)
-{
-    enum { LARGEST = 128 };
-    Dims *t = s->prog->dims;
-    for (size_t i = 0; i < bases->syms.n; i++) {
-        for (int64_t c = 2; c <= LARGEST; c++) {
-            Dim x = bases->syms.at[i], number = p2o_dim_int(t, c);
-            if (is_multiple(c, false) != likely)
-                continue;
-            consider(s, p2o_dim_mod(t, p2o_dim_neg(t, x), number), sym, f);
-            consider(s, p2o_dim_mod(t, x, number), sym, f);
-        }
-    }
-}
-
-/* One off, or half or twice, the size of a tensor at hand: as likely as a size itself. */
-static bool is_near_local(const Settling *s, const Scope *bases, size_t nlocal, Dim sym)
-{
-    Dims *t = s->prog->dims;
-    Found f = { 0 };
-    Dim   one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2);
-    for (size_t i = 0; i < nlocal; i++) {
-        Dim x = bases->syms.at[i];
-        consider(s, p2o_dim_add(t, x, one), sym, &f);
-        consider(s, p2o_dim_sub(t, x, one), sym, &f);
-        consider(s, p2o_dim_mul(t, x, two), sym, &f);
-        consider(s, p2o_dim_floordiv(t, x, two), sym, &f);
-        consider(s, p2o_dim_ceildiv(t, x, two), sym, &f);
-    }
-    return f.n > 0;
-}
-
-/* A size that is there already, if it is the only one and nothing near is as likely; else exactly one of
- * all other expressions must fit. */
 static Found search_expression(const Settling *s, const Call *c, Dim sym)
 {
     size_t nlocal;
     Scope  bases = bases_for(s, c, &nlocal);
-    Found  f = { 0 };
-    for (size_t i = 0; i < bases.syms.n; i++)
-        consider(s, bases.syms.at[i], sym, &f);
-    if (f.n == 1 && !is_near_local(s, &bases, nlocal, sym))
-        return f;
-    search_with_number(s, &bases, sym, &f);
-    search_pairs(s, &bases, sym, &f);
-    search_multiples(s, &bases, sym, &f);
-    search_remainders(s, &bases, sym, true, &f);
-    if (!f.n)
-        search_remainders(s, &bases, sym, false, &f);
-    return f;
+    Search x = search_for(s, c, sym, &bases, nlocal);
+    return p2o_search(&x, sym);
 }
 
 /* The dynamic size that was this literal at capture: of the call's own tensors or of the inputs. */
@@ -384,6 +208,21 @@ static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
     return NULL;
 }
 
+/* The literal is a size of a weight, or one of an input that is fixed. */
+static bool is_fixed_size(const Settling *s, int64_t literal)
+{
+    int64_t v;
+    for (size_t i = 0; i < s->prog->weights.n; i++)
+        for (int k = 0; k < s->prog->weights.at[i]->type.shape.rank; k++)
+            if (p2o_dim_is_int(s->prog->weights.at[i]->type.shape.at[k], &v) && v == literal)
+                return true;
+    for (size_t i = 0; i < s->prog->main->inputs.n; i++)
+        for (int k = 0; k < s->prog->main->inputs.at[i]->type.shape.rank; k++)
+            if (p2o_dim_is_int(s->prog->main->inputs.at[i]->type.shape.at[k], &v) && v == literal)
+                return true;
+    return false;
+}
+
 static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
 {
     bool equal = p2o_hint_at(s->bind, sym, 0, first);
@@ -391,6 +230,42 @@ static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *
     for (int k = 1; k < p2o_ncapture(s->bind); k++)
         equal &= p2o_hint_at(s->bind, sym, k, last) && *last == *first;
     return equal;
+}
+
+/* The axis of an input that has the size; false: none, or it is not the only one of that input. */
+static bool axis_of(const Settling *s, Dim d, const Var **input, int *axis)
+{
+    int n = 0;
+    for (size_t i = 0; i < s->prog->main->inputs.n && !n; i++) {
+        *input = s->prog->main->inputs.at[i];
+        for (int k = 0; k < (*input)->type.shape.rank; k++)
+            if (p2o_resolve(s->bind, (*input)->type.shape.at[k]) == d) {
+                *axis = k;
+                n++;
+            }
+    }
+    return n == 1;
+}
+
+/* The same axis of two inputs, which nobody named and no capture tells apart: ids and their mask. */
+static bool are_one_input(const Settling *s, Dim x, Dim y)
+{
+    const Var *first, *second;
+    int        i, j;
+    int64_t    v, w;
+    bool       alike = p2o_dim_is_sym(x) && p2o_dim_is_sym(y) && p2o_role(s->bind, x) == ROLE_FILE &&
+                 p2o_role(s->bind, y) == ROLE_FILE && axis_of(s, x, &first, &i) && axis_of(s, y, &second, &j) &&
+                 first != second && i == j;
+    for (int k = 0; k < p2o_ncapture(s->bind) && alike; k++)
+        alike = p2o_hint_at(s->bind, x, k, &v) && p2o_hint_at(s->bind, y, k, &w) && v == w;
+    return alike;
+}
+
+static void take_as_one(Settling *s, Dim x, Dim y, const Call *c)
+{
+    p2o_bind(s->bind, y, x);
+    p2o_diag_advise(s->prog->diags, DIAG_NOTE, c ? c->loc : 0, "name them with --input to keep them apart",
+                    "%s and %s were equal in every capture: they are taken as one size", p2o_dim_name(x), p2o_dim_name(y));
 }
 
 /* Sizes that differ between captures and that one expression explains. */
@@ -402,11 +277,17 @@ static void settle_found(void *user, Dim sym)
         return;
     const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
-    if (f.n != 1)
+    if (f.n == 2 && are_one_input(s, f.first, f.second))
+        take_as_one(s, f.first, f.second, c);
+    else if (f.n != 1)
         return;
-    p2o_bind(s->bind, sym, f.first);
-    p2o_bind_log(s->bind, sym, f.first, "found by search: the one expression that fits every capture", c ? c->loc : 0);
+    p2o_bind(s->bind, sym, p2o_resolve(s->bind, f.first));
+    p2o_bind_log(s->bind, sym, f.first, FOUND_BY_SEARCH ": the one expression that fits every capture", c ? c->loc : 0);
 }
+
+/* Pads that people write as numbers are mostly equal on both sides; what fills up to a multiple stands on
+ * one, or is halved. */
+static bool is_multiple(int64_t c, bool halved) { return (c & (c - 1)) == 0 || (!halved && (c % 2 == 0 || c == 7)); }
 
 static bool fills_up(const Settling *s, Dim size, int64_t lacking, int64_t to)
 {
@@ -421,47 +302,71 @@ static bool fills_up(const Settling *s, Dim size, int64_t lacking, int64_t to)
 static Dim filled_size(const Settling *s, Dim sym, int64_t literal)
 {
     enum { LARGEST = 128 };
-    const Call *c = call_with(s, sym);
-    if (!c || !is_pad(c) || c->args[0].kind != ARG_VAR)
+    Dim     other, size = padded_size(s, call_with(s, sym), sym, &other);
+    int64_t beside;
+    if (!size || p2o_dim_is_int(size, NULL) || !p2o_hint_at(s->bind, other, 0, &beside) ||
+        (beside && (literal - beside > 1 || beside - literal > 1)))
         return NULL;
-    const Arg *pads = &c->args[1];
-    Shape      shape = c->args[0].var->type.shape;
-    for (uint32_t i = 0; i + (i ^ 1) < 2 * pads->n - 1 && (int)i / 2 < shape.rank; i++) {
-        int64_t other, lacking;
-        if (pads->items[i].i != sym || !p2o_hint_at(s->bind, pads->items[i ^ 1].i, 0, &other))
-            continue;
-        Dim size = p2o_resolve(s->bind, shape.at[shape.rank - 1 - (int)i / 2]);
-        lacking = literal + other;
-        if (p2o_dim_is_int(size, NULL) || (other && literal - other > 1) || (other && other - literal > 1))
-            return NULL;
-        for (int64_t to = 2; to <= LARGEST; to++)
-            if (is_multiple(to, other != 0) && fills_up(s, size, lacking, to))
-                return size;
-    }
+    for (int64_t to = 2; to <= LARGEST; to++)
+        if (is_multiple(to, beside != 0) && fills_up(s, size, literal + beside, to))
+            return size;
     return NULL;
+}
+
+/* What a literal that was the same in every capture may follow, if it is no number; NULL: it is one. */
+static const char *doubt(const Settling *s, const Call *c, Dim sym, int64_t literal)
+{
+    Dim like = looks_like(s, sym, literal);
+    if (like && c && p2o_place_at(s->prog->diags, c->loc) && p2o_place_at(s->prog->diags, c->loc)->library)
+        like = NULL;                            /* a module's own setting */
+    if (!like)
+        like = filled_size(s, sym, literal);
+    if (!like && c && p2o_ncapture(s->bind) > 1 && p2o_is_computed(s->prog, c, literal)) {
+        size_t nlocal;
+        Scope  bases = bases_for(s, c, &nlocal);
+        Search x = search_for(s, c, sym, &bases, nlocal);
+        like = p2o_search_same(&x, sym);
+    }
+    if (like)
+        return p2o_dim_text(s->prog->dims, like);
+    bool one = c && p2o_ncapture(s->bind) == 1 && p2o_is_computed(s->prog, c, literal) && !is_fixed_size(s, literal);
+    return one ? "a size" : NULL;
 }
 
 /* A number, or the size that it was at capture?  Either would be a guess. */
 static bool report_alike(Settling *s, Dim sym, int64_t literal)
 {
-    Dim  like = looks_like(s, sym, literal);
-    bool several = p2o_ncapture(s->bind) > 1;
-    if (!like)
-        like = filled_size(s, sym, literal);
+    const Call *c = call_with(s, sym);
+    const char *like = doubt(s, c, sym, literal);
+    bool        several = p2o_ncapture(s->bind) > 1;
     if (!like)
         return false;
-    const Call *c = call_with(s, sym);
     p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, several ? ANOTHER_CAPTURE : p2o_unsettled_advice(s->prog),
                     "%s: whether %lld is a number or follows %s cannot be told from %s", c ? c->target : "a call",
-                    (long long)literal, p2o_dim_text(s->prog->dims, like), several ? "these captures" : "one capture");
+                    (long long)literal, like, several ? "these captures" : "one capture");
     s->failed = true;
     return true;
 }
 
+static bool has_open_sizes(const Settling *s, const Arg *x)
+{
+    bool open = false;
+    for (int k = 0; x->kind == ARG_VAR && k < x->var->type.shape.rank; k++)
+        open |= p2o_has_soft(s->bind, x->var->type.shape.at[k]);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !open; i++)
+        open = has_open_sizes(s, &x->items[i]);
+    return open;
+}
+
+/* Once it is known what its call works on: literals ahead of it say what this one may follow. */
 static void settle_literal(void *user, Dim sym)
 {
-    Settling *s = user;
-    int64_t   first = 0, last;
+    Settling   *s = user;
+    int64_t     first = 0, last;
+    const Call *c = call_with(s, sym);
+    for (int k = 0; c && k < c->nargs; k++)
+        if (has_open_sizes(s, &c->args[k]))
+            return;
     if (is_same_in_all(s, sym, &first, &last) && !report_alike(s, sym, first))
         p2o_bind(s->bind, sym, p2o_dim_int(s->prog->dims, first));
 }
@@ -472,11 +377,18 @@ static void report_open(void *user, Dim sym)
     int64_t     first = 0, last;
     const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
-    is_same_in_all(s, sym, &first, &last);
-    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, ANOTHER_CAPTURE,
-                    "%s: a size was %lld and %lld in the captures; %s of the inputs' sizes gives that",
-                    c ? c->target : "a call", (long long)first, (long long)last,
-                    f.n ? "more than one expression" : "no simple expression");
+    if (is_same_in_all(s, sym, &first, &last) && s->failed)
+        return;                                 /* it waits for another */
+    if (f.n > 1)
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, ANOTHER_CAPTURE,
+                        "%s: a size was %lld and %lld in the captures; %s and %s give that, among others",
+                        c ? c->target : "a call", (long long)first, (long long)last,
+                        p2o_dim_text(s->prog->dims, f.first), p2o_dim_text(s->prog->dims, f.second));
+    else
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0,
+                        "write it on the line that uses it, from x.shape, or capture with dynamic_shapes",
+                        "%s: a size was %lld and %lld in the captures; no simple expression of the inputs' sizes gives that",
+                        c ? c->target : "a call", (long long)first, (long long)last);
     s->failed = true;
 }
 
@@ -546,15 +458,55 @@ static void settle_one(void *user, Dim sym)
         p2o_bind(b, sym, p2o_dim_int(p2o_bindings_dims(b), 1));
 }
 
+static bool multiple_of_all(void *user, Dim sym, int64_t *v)
+{
+    enum { DIVISIBLE = 5040, MIXED = 7919 };
+    int64_t *seed = user, hash = 0;
+    for (const char *c = p2o_dim_name(sym); *c; c++)
+        hash = (hash * 31 + *c) % MIXED;
+    *v = DIVISIBLE * (1 + (hash + 1) * *seed % 97);
+    return true;
+}
+
+/* Where a size was found by search, and the program then needs what does not hold even at sizes that everything divides,
+ * another expression was meant. */
+static bool refute_found(const Program *p, Bindings *b)
+{
+    bool searched = false;
+    for (size_t i = 0; i < p2o_bind_nevent(b); i++) {
+        const BindEvent *e = p2o_bind_event(b, i);
+        if (searched && p2o_role(b, e->sym) >= ROLE_FILE && !p2o_dim_is_sym(e->to)) {
+            p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, e->loc, ANOTHER_CAPTURE, "%s: sizes found by search would need %s = %s",
+                            e->by, p2o_dim_name(e->sym), p2o_dim_text(p->dims, e->to));
+            return false;
+        }
+        searched |= p2o_str_starts(str_of(e->by), FOUND_BY_SEARCH);
+    }
+    for (size_t i = 0; searched && i < p2o_nneed(b); i++) {
+        const Need *n = p2o_need_at(b, i);
+        Dim         x = p2o_resolve(b, n->a), y = p2o_resolve(b, n->b);
+        for (int64_t seed = 1, v, w; n->kind == NEED_EQ && seed <= 8; seed++) {
+            if (!p2o_dim_eval(p->dims, x, multiple_of_all, &seed, &v) || !p2o_dim_eval(p->dims, y, multiple_of_all, &seed, &w) ||
+                v == w)
+                continue;
+            p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, n->loc, ANOTHER_CAPTURE,
+                            "%s: sizes found by search would need %s = %s", n->by, p2o_dim_text(p->dims, x),
+                            p2o_dim_text(p->dims, y));
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Found sizes make others known: after each round the types are inferred anew. */
 static bool settle_sizes(Program *p, Bindings *b)
 {
     if (!needs_relaxing(p, b))
         return p2o_infer(p, b);
-    relax_program(p, b);
+    p2o_soften(p, b, p2o_ncapture(b) > 1 && all_vary(p, b));
     if (!p2o_infer(p, b))
         return false;
-    open_holes(b, p->main);
+    p2o_soften_holes(b, p->main);
     if (!has_dynamic_one(p->main, b))
         p2o_each_soft(b, settle_one, b);        /* no size was 1: a 1 is a number */
     static SoftFn *const rounds[] = { settle_found, settle_literal, settle_found };
@@ -576,7 +528,7 @@ static bool settle_sizes(Program *p, Bindings *b)
     p2o_each_soft(b, report_open, &s);
     if (s.failed || report_unsettled(p, b) || !p2o_infer(p, b))
         return false;
-    return p2o_check_numbers(p, b);
+    return refute_found(p, b) && p2o_check_numbers(p, b);
 }
 
 /* A number that the user gives for a size that the capture fixed at another. */

@@ -63,18 +63,14 @@ const char *p2o_pt2_target(Arena *a, Str target)
     return p2o_printf(a, "%.*s::%.*s.%.*s", STR_ARG(ns), STR_ARG(name), STR_ARG(overload));
 }
 
-typedef struct Frame {
-    Str      file, func, text;
-    uint32_t line;
-} Frame;
-
 /* `File "net.py", line 41, in forward` */
-static bool parse_frame(Str s, Frame *f)
+static bool parse_frame(Str s, PlaceInfo *f)
 {
     static const char before_line[] = ", line ", before_func[] = ", in ";
     Str     rest, func;
     int64_t n;
 
+    *f = (PlaceInfo){ 0 };
     if (!p2o_str_starts(s, "File \""))
         return false;
     f->file = p2o_str_cut((Str){ s.p + 6, s.n - 6 }, '"', &rest);
@@ -86,7 +82,6 @@ static bool parse_frame(Str s, Frame *f)
         return false;
     f->line = (uint32_t)n;
     rest = (Str){ rest.p + line.n, rest.n - line.n };
-    f->func = f->text = (Str){ "", 0 };
     if (p2o_str_starts(rest, before_func))
         f->func = (Str){ rest.p + sizeof before_func - 1, rest.n - sizeof before_func + 1 };
     return is_one_line(s);
@@ -106,16 +101,16 @@ static bool is_inside_torch(Str file)
 /* The line below a frame. */
 static Str source_line(Str trace)
 {
-    Frame f;
-    Str   rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
+    PlaceInfo f;
+    Str       rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
     return is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
 }
 
 /* The innermost frame of the user's own code, else the innermost. */
-static Frame best_frame(Str trace)
+static PlaceInfo best_frame(Str trace)
 {
-    Frame best = { .file = { "", 0 }, .func = { "", 0 }, .text = { "", 0 } }, f;
-    bool  found = false;
+    PlaceInfo best = { 0 }, f;
+    bool      found = false;
     while (trace.n) {
         Str line = p2o_str_trim(p2o_str_cut(trace, '\n', &trace));
         if (!parse_frame(line, &f))
@@ -145,6 +140,19 @@ static Str cut_field(Str s, Str *rest)
     return s;
 }
 
+/* The innermost module's class is one of PyTorch's own. */
+static bool is_library_module(Str stack)
+{
+    static const char classes[] = "torch.nn.modules.";
+    Str last = stack, rest = stack;
+    while (rest.n)
+        last = p2o_str_cut(rest, ';', &rest);
+    for (; last.n >= sizeof classes - 1; last = (Str){ last.p + 1, last.n - 1 })
+        if (p2o_str_starts(last, classes))
+            return true;
+    return false;
+}
+
 /* Of the last `key,fqn,class`; 2.1 writes `key:(fqn,class)`, and both may have `L['self'].`. */
 static Str module_path(Str stack)
 {
@@ -171,14 +179,15 @@ Loc p2o_pt2_loc(Pt2 *r, const Json *metadata)
 {
     const Json *trace = p2o_pt2_get(metadata, "stack_trace");
     const Json *stack = p2o_pt2_get(metadata, "nn_module_stack");
-    Frame       f = { .file = { "", 0 }, .func = { "", 0 }, .text = { "", 0 } };
-    Str         module = { "", 0 };
+    PlaceInfo   f = { 0 };
 
     if (trace && trace->kind == JSON_STR)
         f = best_frame(trace->s);
-    if (stack && stack->kind == JSON_STR)
-        module = module_path(stack->s);
-    return f.file.n || module.n ? p2o_place_add(r->diags, f.file, f.line, f.func, module, f.text) : 0;
+    if (stack && stack->kind == JSON_STR) {
+        f.module = module_path(stack->s);
+        f.library = is_library_module(stack->s);
+    }
+    return f.file.n || f.module.n ? p2o_place_add(r->diags, f) : 0;
 }
 
 typedef VEC(Var *) Results;

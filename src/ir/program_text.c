@@ -242,8 +242,8 @@ static void text_call(TextReader *r, Str outs, Str call)
     c->arg_names = names.at;
     if (values.n)
         memcpy(c->args, values.at, values.n * sizeof *values.at);
-    Str where = STR("test"), forward = STR("forward");
-    c->loc = p2o_place_add(r->prog->diags, where, r->lineno, forward, (Str){ "", 0 }, r->source);
+    c->loc = p2o_place_add(r->prog->diags, (PlaceInfo){ .file = STR("test"), .func = STR("forward"), .text = r->source,
+                                                        .line = r->lineno });
     for (size_t i = 0; i < results.n && !r->failed; i++) {
         c->outs[i] = str_is(results.at[i], "_") ? NULL : text_define(r, results.at[i]);
         if (c->outs[i])

@@ -350,7 +350,7 @@ static void test_diag(Arena *a)
     p2o_diag(d, DIAG_WARN, 0, "odd");
     CHECK(p2o_diags_status(d) == ST_OK && p2o_diags_errors(d) == 0 && seen == 1);
     p2o_diags_file(d, "net.pt2");
-    Loc loc = p2o_place_add(d, STR("/home/me/src/net.py"), 41, STR("forward"), STR("enc.proj"), STR("y = self.proj(x)"));
+    Loc loc = p2o_place_add(d, (PlaceInfo){ STR("/home/me/src/net.py"), STR("forward"), STR("enc.proj"), STR("y = self.proj(x)"), 41, false });
     p2o_diag(d, DIAG_SHAPE, loc, "input features: %d against %d", 512, 768);
     p2o_diag_advise(d, DIAG_UNSUPPORTED, 0, "do that", "cannot do this");
     CHECK(seen == 3 && p2o_diags_count(d) == 3 && p2o_diags_errors(d) == 2);
@@ -368,10 +368,10 @@ static void test_diag(Arena *a)
 static void test_places(Arena *a)
 {
     Diags *d = p2o_diags_new(a, NULL, NULL);
-    Loc    x = p2o_place_add(d, STR("C:\\me\\a.py"), 1, STR("f"), STR(""), STR(""));
-    Loc    y = p2o_place_add(d, STR("a.py"), 2, STR("f"), STR(""), STR(""));
+    Loc    x = p2o_place_add(d, (PlaceInfo){ STR("C:\\me\\a.py"), STR("f"), STR(""), STR(""), 1, false });
+    Loc    y = p2o_place_add(d, (PlaceInfo){ STR("a.py"), STR("f"), STR(""), STR(""), 2, false });
     CHECK(x != 0 && y != 0 && x != y);
-    CHECK(p2o_place_add(d, STR("/elsewhere/a.py"), 1, STR("f"), STR(""), STR("")) == x);
+    CHECK(p2o_place_add(d, (PlaceInfo){ STR("/elsewhere/a.py"), STR("f"), STR(""), STR(""), 1, false }) == x);
     CHECK(same(p2o_place_at(d, x)->file, "a.py") && p2o_place_at(d, x)->module == NULL);
     CHECK(p2o_place_at(d, 0) == NULL && p2o_place_at(d, 1000) == NULL);
 }

@@ -20,6 +20,7 @@ typedef struct AtenOp {
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
     const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
+    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, at the end only one */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */

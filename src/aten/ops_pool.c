@@ -151,8 +151,10 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     Dims *t = in->dims;
     Dim   stride = int_dim(in, v->stride[i]), one = int_dim(in, 1);
     Dim   room = p2o_dim_add(t, size, int_dim(in, 2 * v->padding[i] - pool_reach(v, i)));
-    if (v->whole[i])
+    if (v->whole[i]) {
+        needs_le(in, one, size, "the pooled axis is not empty");
         return one;
+    }
     needs_le(in, v->ceil ? int_dim(in, 1 - v->stride[i]) : int_dim(in, 0), room, "the kernel fits into the padded input");
     if (!v->ceil)
         return p2o_dim_add(t, p2o_dim_floordiv(t, room, stride), one);

@@ -931,19 +931,32 @@ static void mark_used(const Arg *x, bool *used)
         mark_used(&x->items[i], used);
 }
 
-/* Files name every piece.  Of those at the end that nobody uses one is kept, as a sign that there were more. */
-static void drop_pieces(const Body *b, const bool *used)
+/* Files name every piece.  Those at the end that nobody uses are cut off; where no other says that not all are used,
+ * one of them is kept. */
+static void drop_pieces(Call *c, const bool *used)
+{
+    int last = 0;
+    for (int k = 0; k < c->nouts; k++) {
+        if (c->outs[k] && !used[c->outs[k]->id])
+            c->outs[k] = NULL;
+        last = c->outs[k] ? k : last;
+    }
+    bool gap = false;
+    for (int k = 0; k < last; k++)
+        gap |= !c->outs[k];
+    if (last + 1 < c->nouts)
+        c->nouts = gap ? last + 1 : last + 2;
+}
+
+static void drop_pieces_in(const Body *b, const bool *used)
 {
     for (size_t i = 0; i < b->calls.n; i++) {
         Call *c = b->calls.at[i];
         for (int k = 0; k < c->nargs; k++)
             if (c->args[k].kind == ARG_BODY)
-                drop_pieces(c->args[k].body, used);
-        for (int k = 0; c->op && c->op->pieces && k < c->nouts; k++)
-            if (c->outs[k] && !used[c->outs[k]->id])
-                c->outs[k] = NULL;
-        while (c->op && c->op->pieces && c->nouts > 1 && !c->outs[c->nouts - 1] && !c->outs[c->nouts - 2])
-            c->nouts--;
+                drop_pieces_in(c->args[k].body, used);
+        if (c->op && c->op->pieces)
+            drop_pieces(c, used);
     }
 }
 
@@ -955,7 +968,7 @@ static void drop_unused_pieces(const Program *p, const VarVec *replaced)
     mark_used_in(p->main, used);
     for (size_t i = 0; i < p->outputs.n; i++)
         mark_used(&p->outputs.at[i].value, used);
-    drop_pieces(p->main, used);
+    drop_pieces_in(p->main, used);
 }
 
 bool p2o_functional(Ops *o, Program *p)

@@ -21,7 +21,7 @@ typedef struct AtenOp {
     const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
     const char  *varies;     /* int and float arguments that may be known at run time only, by name; literals stay */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
-    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, at the end only one */
+    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or cut off the end */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */

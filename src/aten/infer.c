@@ -55,8 +55,8 @@ static const char *fixed_advice(Infer *in, const char *is, const char *may_be)
 void rule_varies(Infer *in, const char *name, const Arg *x, const char *may_be)
 {
     const char *is = size_text(in, p2o_arg_dim(varying_item(x)));
-    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, is, may_be), "%s: argument '%s' must be a constant",
-                    in->call->target, name);
+    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, is, may_be),
+                    "%s: argument '%s' must be a constant", in->call->target, name);
     in->failed = true;
 }
 
@@ -305,12 +305,13 @@ static bool report_stretched(Infer *in, Dim one, Dim to, const char *what)
         !p2o_hint_at(in->bind, to, 0, &first) || first == 1)
         return false;
     AxisOf      at = axis_with(in, one);
-    const char *text = p2o_dim_text(in->dims, one);
+    const char *who = p2o_dim_text(in->dims, one);
+    if (at.input)
+        who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
     p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc,
                     "leave that axis at 1; if it should be dynamic, capture at a size other than 1",
                     "%s can't be dynamic: it was 1 at capture, and %s, %s, stretches it to %s",
-                    at.input ? p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, text) : text, in->call->target, what,
-                    size_text(in, to));
+                    who, in->call->target, what, size_text(in, to));
     in->failed = true;
     return true;
 }

@@ -236,8 +236,9 @@ static bool never_below_zero(Lower *lo, const Arg *x)
 static Value *int_range(Lower *lo, const Bounds *b, Dim n, Value *start, Value *end, Value *step)
 {
     double v;
-    bool   fixed = bound_const(b->step, 1, &v), zero_start = never_below_zero(lo, b->start), zero_end = never_below_zero(lo, b->end);
-    if ((zero_start && zero_end) || (fixed && (v > 0 ? zero_start : zero_end)))
+    bool   fixed = bound_const(b->step, 1, &v);
+    bool   start_ok = never_below_zero(lo, b->start), end_ok = never_below_zero(lo, b->end);
+    if ((start_ok && end_ok) || (fixed && (v > 0 ? start_ok : end_ok)))
         return emit(lo, ONNX_Range, start, end, step);
     if (fixed && fabs(v) < 0x1p31)
         return v > 0 ? emit(lo, ONNX_Add, range_of(lo, n, (int64_t)v), start)

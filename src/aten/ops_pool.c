@@ -107,7 +107,8 @@ static PoolState settle_pool_axis(Infer *in, const Call *c, int i, Dim size)
     if (has_open(in, kernel) || (p2o_dim_is_int(kernel, NULL) && has_open(in, stride)))
         return POOL_OPEN;
     if (!p2o_dim_is_int(kernel, NULL) && !is_whole_axis(in, c, i, kernel, size)) {
-        rule_varies(in, "kernel_size", p2o_call_arg(c, "kernel_size"), "a number or, without padding, the size of the whole axis");
+        rule_varies(in, "kernel_size", p2o_call_arg(c, "kernel_size"),
+                    "a number or, without padding, the size of the whole axis");
         return POOL_BAD;
     }
     if (p2o_dim_is_int(kernel, NULL) && !p2o_dim_is_int(stride, NULL)) {
@@ -170,7 +171,8 @@ static Dim open_pool_out(Infer *in, const Call *c, int i, Dim size)
 {
     Dims   *t = in->dims;
     int64_t dilation = names_arg(c, "dilation") ? pool_item(c, "dilation", i) : 1;
-    Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i)), stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
+    Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i));
+    Dim     stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
     Dim     reach = p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)), int_dim(in, 1));
     Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, int_dim(in, 2 * pool_item(c, "padding", i))), reach);
     Dim     steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride) : p2o_dim_floordiv(t, room, stride);
@@ -747,13 +749,14 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
     return reshape(lo, y, out);
 }
 
+#define POOL_VARIES "kernel_size stride"
 #define MAX_POOL_ARGS(n) \
     "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, " \
     "int[" #n "] dilation=1, bool ceil_mode=False)"
 #define MAX_POOL_ROWS(n)                                                                            \
-    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = "kernel_size stride" },   \
+    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },   \
     { "max_pool" #n "d_with_indices" MAX_POOL_ARGS(n) " -> (Tensor, Tensor)", shape_pool,            \
-      .lower_many = lower_max_pool, .varies = "kernel_size stride" }
+      .lower_many = lower_max_pool, .varies = POOL_VARIES }
 #define ADAPTIVE_AVG_ROW(name, type, n) \
     { name "(Tensor self, " type "[" #n "] output_size) -> Tensor", shape_adaptive_pool, \
       .lower = lower_adaptive_avg_pool, .counts = "output_size" }
@@ -765,14 +768,14 @@ const AtenOp p2o_ops_pool[] = {
     MAX_POOL_ROWS(1),
     MAX_POOL_ROWS(2),
     MAX_POOL_ROWS(3),
-    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = "kernel_size stride" },
-    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = "kernel_size stride" },
+    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
+    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
     { "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = "kernel_size stride" },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     { "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = "kernel_size stride" },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     { "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = "kernel_size stride" },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     ADAPTIVE_AVG_ROW("adaptive_avg_pool1d", "int", 1),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool2d", "SymInt", 2),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool3d", "SymInt", 3),

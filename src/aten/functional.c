@@ -28,6 +28,8 @@ typedef struct MissingOp {
     Loc    first;
 } MissingOp;
 
+typedef VEC(Var *) VarVec;
+
 typedef struct Functional {
     Ops        *ops;
     Program    *prog;
@@ -38,6 +40,7 @@ typedef struct Functional {
     uint32_t    nalias;
     DType       autocast;       /* of the region that the call stands in; DT_NONE: outside of any */
     Map        *missing;
+    VarVec     *replaced;       /* pieces whose place another value took: the whole list is used */
     VEC(Call *) calls;          /* of the new body */
 } Functional;
 
@@ -178,6 +181,7 @@ static Var *replace_piece(Functional *f, const Alias *a, Var *into, Var *value)
     Arg        *items = NEW_N(f->arena, Arg, (size_t)again->nouts);
     for (int i = 0; i < again->nouts; i++)
         items[i] = arg_var(i == a->out ? value : again->outs[i]);
+    VEC_PUSH(f->arena, f->replaced, again->outs[a->out]);
     return add_call(f, "aten::cat", 2, (Arg[]){ arg_list(items, (size_t)again->nouts), dim });
 }
 
@@ -906,12 +910,74 @@ static void report_missing(const Functional *f)
     }
 }
 
+static void mark_used(const Arg *x, bool *used);
+
+static void mark_used_in(const Body *b, bool *used)
+{
+    for (size_t i = 0; i < b->calls.n; i++)
+        for (int k = 0; k < b->calls.at[i]->nargs; k++)
+            mark_used(&b->calls.at[i]->args[k], used);
+    for (size_t i = 0; i < b->outputs.n; i++)
+        mark_used(&b->outputs.at[i], used);
+}
+
+static void mark_used(const Arg *x, bool *used)
+{
+    if (x->kind == ARG_VAR)
+        used[x->var->id] = true;
+    else if (x->kind == ARG_BODY)
+        mark_used_in(x->body, used);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        mark_used(&x->items[i], used);
+}
+
+/* Files name every piece.  Those at the end that nobody uses are cut off; where no other says that not all are used,
+ * one of them is kept. */
+static void drop_pieces(Call *c, const bool *used)
+{
+    int last = 0;
+    for (int k = 0; k < c->nouts; k++) {
+        if (c->outs[k] && !used[c->outs[k]->id])
+            c->outs[k] = NULL;
+        last = c->outs[k] ? k : last;
+    }
+    bool gap = false;
+    for (int k = 0; k < last; k++)
+        gap |= !c->outs[k];
+    if (last + 1 < c->nouts)
+        c->nouts = gap ? last + 1 : last + 2;
+}
+
+static void drop_pieces_in(const Body *b, const bool *used)
+{
+    for (size_t i = 0; i < b->calls.n; i++) {
+        Call *c = b->calls.at[i];
+        for (int k = 0; k < c->nargs; k++)
+            if (c->args[k].kind == ARG_BODY)
+                drop_pieces_in(c->args[k].body, used);
+        if (c->op && c->op->pieces)
+            drop_pieces(c, used);
+    }
+}
+
+static void drop_unused_pieces(const Program *p, const VarVec *replaced)
+{
+    bool *used = NEW_N(p->arena, bool, (size_t)p->nvar + 1);
+    for (size_t i = 0; i < replaced->n; i++)
+        used[replaced->at[i]->id] = true;
+    mark_used_in(p->main, used);
+    for (size_t i = 0; i < p->outputs.n; i++)
+        mark_used(&p->outputs.at[i].value, used);
+    drop_pieces_in(p->main, used);
+}
+
 bool p2o_functional(Ops *o, Program *p)
 {
     size_t     errors = p2o_diags_errors(p->diags);
     Map        missing = { .arena = p->arena };
-    Functional f = { .ops = o, .prog = p, .arena = p->arena, .nalias = p->nvar,
-                     .alias = NEW_N(p->arena, Alias, (size_t)p->nvar + 1), .missing = &missing };
+    VarVec     replaced = { 0 };
+    Functional f = { .ops = o, .prog = p, .arena = p->arena, .nalias = p->nvar, .missing = &missing, .replaced = &replaced,
+                     .alias = NEW_N(p->arena, Alias, (size_t)p->nvar + 1) };
 
     note_shared_weights(&f);
     rewrite_body(&f, p->main);
@@ -921,5 +987,6 @@ bool p2o_functional(Ops *o, Program *p)
     for (size_t i = 0; i < p->weights.n; i++)
         note_changed(&f, p->weights.at[i], OUT_BUFFER, p->weights.at[i]->fqn);
     report_missing(&f);
+    drop_unused_pieces(p, &replaced);
     return p2o_diags_errors(p->diags) == errors;
 }

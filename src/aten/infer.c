@@ -25,6 +25,41 @@ void rule_unsupported(Infer *in, const char *fmt, ...)
     va_end(ap);
 }
 
+/* As an expression, or, while it is open, as the captures had it; NULL for none. */
+static const char *size_text(Infer *in, Dim d)
+{
+    Buf     text = { .arena = in->arena };
+    int64_t v;
+    d = p2o_resolve(in->bind, d);
+    if (!d || !has_open(in, d))
+        return d ? p2o_dim_text(in->dims, d) : NULL;
+    for (int k = 0; k < p2o_ncapture(in->bind) && p2o_hint_at(in->bind, d, k, &v); k++)
+        p2o_putf(&text, "%s%lld", k ? " and " : "", (long long)v);
+    return text.n ? text.at : p2o_dim_text(in->dims, d);
+}
+
+static const Arg *varying_item(const Arg *x)
+{
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (x->items[i].kind == ARG_VAR || (x->items[i].kind == ARG_INT && !p2o_dim_is_int(x->items[i].i, NULL)))
+            return &x->items[i];
+    return x;
+}
+
+static const char *fixed_advice(Infer *in, const char *is, const char *may_be)
+{
+    return p2o_printf(in->arena, "it follows a size%s, and ONNX fixes it in the file: make it %s, or leave that axis fixed",
+                      is ? p2o_printf(in->arena, " (%s)", is) : "", may_be ? may_be : "a number");
+}
+
+void rule_varies(Infer *in, const char *name, const Arg *x, const char *may_be)
+{
+    const char *is = size_text(in, p2o_arg_dim(varying_item(x)));
+    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, is, may_be),
+                    "%s: argument '%s' must be a constant", in->call->target, name);
+    in->failed = true;
+}
+
 static Shape resolve_shape(Infer *in, Shape s)
 {
     Dim *d = p2o_shape_copy(in->arena, s, 0);
@@ -252,6 +287,35 @@ void needs_equal(Infer *in, Dim a, Dim b, const char *what)
         note_need(in, NEED_EQ, a, b, what);
 }
 
+static bool was_always_one(Infer *in, Dim d)
+{
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
+            return false;
+    return true;
+}
+
+/* A size that was 1 and grew there: captures at 1 do not show what others would do. */
+static bool report_stretched(Infer *in, Dim one, Dim to, const char *what)
+{
+    int64_t first;
+    one = p2o_resolve(in->bind, one);
+    if (!one || p2o_dim_is_int(one, NULL) || has_open(in, one) || !was_always_one(in, one) ||
+        !p2o_hint_at(in->bind, to, 0, &first) || first == 1)
+        return false;
+    AxisOf      at = axis_with(in, one);
+    const char *who = p2o_dim_text(in->dims, one);
+    if (at.input)
+        who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
+    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc,
+                    "leave that axis at 1; if it should be dynamic, capture at a size other than 1",
+                    "%s can't be dynamic: it was 1 at capture, and %s, %s, stretches it to %s",
+                    who, in->call->target, what, size_text(in, to));
+    in->failed = true;
+    return true;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
@@ -283,17 +347,9 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_DIFFERENT:
         break;
     }
-    rule_fail(in, "%s: %s against %s", what, resolved_text(in, a), resolved_text(in, b));
+    if (!report_stretched(in, a, b, what) && !report_stretched(in, b, a, what))
+        rule_fail(in, "%s: %s against %s", what, size_text(in, a), size_text(in, b));
     return false;
-}
-
-static bool was_always_one(Infer *in, Dim d)
-{
-    int64_t v;
-    for (int k = 0; k < p2o_ncapture(in->bind); k++)
-        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
-            return false;
-    return true;
 }
 
 /* A literal 1 broadcasts.  So does what is still open and was 1 in every capture: it must be 1 beside a size
@@ -341,7 +397,9 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
         d = p2o_resolve(in->bind, d);
     if (p2o_dim_is_int(d, out))
         return true;
-    rule_unsupported(in, "%s must be a number, not %s", what, p2o_dim_text(in->dims, d));
+    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, NULL, NULL), "%s: %s must be a number, not %s",
+                    in->call->target, what, size_text(in, d));
+    in->failed = true;
     return false;
 }
 
@@ -544,13 +602,15 @@ static bool plain_args_are_const(Infer *in, const Call *c)
         const SchemaArg *a = &c->schema->args[i];
         const Arg       *x = &c->args[i];
         bool             ok = true;
+        if (x->kind == ARG_NONE || p2o_op_varies(c->op, a->name))
+            continue;
         if (x->kind == ARG_LIST)
             for (uint32_t k = 0; k < x->n; k++)
                 ok &= item_is_const(a->base, &x->items[k]);
-        else if (x->kind != ARG_NONE && !p2o_op_counts(c->op, a->name))
+        else
             ok = item_is_const(a->base, x);
         if (!ok) {
-            rule_unsupported(in, "argument '%s' must be a constant", a->name);
+            rule_varies(in, a->name, x, NULL);
             return false;
         }
     }

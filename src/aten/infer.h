@@ -39,6 +39,8 @@ static inline int nouts(const Call *c) { return c->nouts; }
 /* Failures.  What follows the operator's name in the message. */
 void rule_fail(Infer *in, const char *fmt, ...) PRINTF_LIKE(2, 3);              /* ill-typed */
 void rule_unsupported(Infer *in, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* An argument that follows a size where ONNX takes a number only; what it may be, for the advice, or NULL. */
+void rule_varies(Infer *in, const char *name, const Arg *x, const char *may_be);
 
 /* Demands; false after a diagnostic. */
 bool must_rank(Infer *in, const Call *c, const char *name, int rank);

@@ -207,7 +207,9 @@ bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
 {
     if (p2o_number_is_const(p2o_call_arg(c, name), f))
         return true;
-    unsupported(lo, c, "argument '%s' must be a constant", name);
+    p2o_diag_advise(lo->diags, DIAG_UNSUPPORTED, c->loc, "it is computed here, and ONNX fixes it in the file: make it a number",
+                    "%s: argument '%s' must be a constant", c->target, name);
+    lo->failed = true;
     return false;
 }
 

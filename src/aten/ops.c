@@ -49,13 +49,16 @@ Ops *p2o_ops_new(Arena *a, Dims *t)
     return o;
 }
 
-bool p2o_op_counts(const AtenOp *op, const char *arg)
+static bool lists_arg(const char *names, const char *arg)
 {
-    for (Str rest = str_of(op->counts ? op->counts : ""); rest.n;)
+    for (Str rest = str_of(names ? names : ""); rest.n;)
         if (str_is(p2o_str_cut(rest, ' ', &rest), arg))
             return true;
     return false;
 }
+
+bool p2o_op_counts(const AtenOp *op, const char *arg) { return lists_arg(op->counts, arg); }
+bool p2o_op_varies(const AtenOp *op, const char *arg) { return p2o_op_counts(op, arg) || lists_arg(op->varies, arg); }
 
 const AtenOp *p2o_ops_find(const Ops *o, Str key)
 {

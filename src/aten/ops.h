@@ -19,7 +19,9 @@ typedef struct AtenOp {
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
     const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
+    const char  *varies;     /* int and float arguments that may be known at run time only, by name; literals stay */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
+    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or cut off the end */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
@@ -57,6 +59,7 @@ typedef struct Ops Ops;
 
 Ops          *p2o_ops_new(Arena *a, Dims *t);
 bool          p2o_op_counts(const AtenOp *op, const char *arg);
+bool          p2o_op_varies(const AtenOp *op, const char *arg);  /* and what counts */
 const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Tensor"; NULL: none */
 /* Rows in table order; NULL past the last. */
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);

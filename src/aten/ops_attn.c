@@ -88,12 +88,12 @@ static Value *repeat_heads(Lower *lo, Value *x, Dim heads)
     return reshape(lo, expand(lo, unsqueeze(lo, x, at + 1), (Shape){ rank(x) + 1, wide }), to);
 }
 
-/* 1 / sqrt(E) unless given. */
+/* 1 / sqrt(E) unless given, perhaps as what a size makes it. */
 static Value *attention_scale(Lower *lo, const Call *c, const Value *q)
 {
     int64_t e;
     if (has_arg(c, "scale"))
-        return num(lo, q->dtype, float_arg(c, "scale"));
+        return number_arg(lo, c, "scale", q->dtype);
     if (p2o_dim_is_int(size_at(q, -1), &e))
         return num(lo, q->dtype, 1 / sqrt((double)e));
     Value *size = cast(lo, dim_scalar(lo, size_at(q, -1)), DT_F32);
@@ -276,19 +276,19 @@ static Value *lower_encoder_layer(Lower *lo, const Call *c)
 
 const AtenOp p2o_ops_attn[] = {
     { "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = NO_DROPOUT },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },
     { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
-      shape_sdpa_math, .lower_many = lower_sdpa, .limits = NO_DROPOUT },
+      shape_sdpa_math, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },
     { "_scaled_dot_product_flash_attention_for_cpu(" QKV DROPOUT "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_flash_attention(" QKV DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_efficient_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_cudnn_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_fused_attention_overrideable(" QKV "Tensor? attn_bias=None, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
-      shape_sdpa, .lower_many = lower_sdpa, .limits = ONLY_FIRST },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_native_multi_head_attention(" QKV "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
       shape_native_mha, .lower_many = lower_native_mha, .limits = "bool masks" },
     { "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",

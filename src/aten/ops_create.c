@@ -176,7 +176,7 @@ static void range_result(Infer *in, const Call *c, DType t, bool inclusive)
     double v[3];
     if (in->failed)
         return;
-    if (p2o_dim_lt(in->dims, n, int_dim(in, 0)) == YES) {
+    if (!has_open(in, n) && p2o_dim_lt(in->dims, n, int_dim(in, 0)) == YES) {
         rule_fail(in, "the step leads away from the end");
         return;
     }
@@ -226,6 +226,27 @@ static Value *float_range(Lower *lo, const Bounds *b, DType t, bool inclusive)
     return cast(lo, from_zero ? x : emit(lo, ONNX_Add, x, start), t);
 }
 
+static bool never_below_zero(Lower *lo, const Arg *x)
+{
+    return !x || p2o_dim_le(lo->dims, p2o_dim_int(lo->dims, 0), p2o_arg_dim(x)) == YES;
+}
+
+/* Plainly only where neither bound is negative: ONNX Runtime makes one Slice of a Range that a Gather takes, and
+ * a Slice counts negative bounds from the end.  Else start and n steps from 0 on. */
+static Value *int_range(Lower *lo, const Bounds *b, Dim n, Value *start, Value *end, Value *step)
+{
+    double v;
+    bool   fixed = bound_const(b->step, 1, &v);
+    bool   start_ok = never_below_zero(lo, b->start), end_ok = never_below_zero(lo, b->end);
+    if ((start_ok && end_ok) || (fixed && (v > 0 ? start_ok : end_ok)))
+        return emit(lo, ONNX_Range, start, end, step);
+    if (fixed && fabs(v) < 0x1p31)
+        return v > 0 ? emit(lo, ONNX_Add, range_of(lo, n, (int64_t)v), start)
+                     : emit(lo, ONNX_Sub, start, range_of(lo, n, (int64_t)-v));
+    Value *steps = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), emit(lo, ONNX_Sub, end, start), step);
+    return emit(lo, ONNX_Add, steps, start);
+}
+
 static Value *progression(Lower *lo, const Call *c, bool inclusive)
 {
     Bounds  b = range_bounds(c);
@@ -243,7 +264,7 @@ static Value *progression(Lower *lo, const Call *c, bool inclusive)
         end = emit(lo, ONNX_Add, end, p2o_build_int(lo->b, v[2] > 0 ? 1 : -1));
     else if (inclusive)
         end = emit(lo, ONNX_Add, end, emit(lo, ONNX_Sign, step));
-    return cast(lo, emit(lo, ONNX_Range, start, end, step), t);
+    return cast(lo, int_range(lo, &b, out_shape(c, 0).at[0], start, end, step), t);
 }
 
 static Value *lower_arange(Lower *lo, const Call *c) { return progression(lo, c, false); }

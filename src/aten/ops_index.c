@@ -590,25 +590,28 @@ static Value *lower_put(Lower *lo, const Call *c)
 static void shape_one_hot(Infer *in, const Call *c)
 {
     Shape   x = shape_arg(c, "self");
-    int64_t n = int_arg(c, "num_classes");
+    Dim     classes = dim_arg(c, "num_classes");
+    int64_t n;
     if (type_arg(c, "self").dtype != DT_I64)
         rule_fail(in, "index of %s", p2o_dtype_torch(type_arg(c, "self").dtype));
-    set_out(in, c, 0, DT_I64,
-            insert_dim(in, x, x.rank, n < 0 ? data_dim(in, c, 0, x.rank) : int_dim(in, n)));
+    if (p2o_dim_is_int(classes, &n) && n < 0)
+        classes = data_dim(in, c, 0, x.rank);
+    set_out(in, c, 0, DT_I64, insert_dim(in, x, x.rank, classes));
 }
 
 static Value *lower_one_hot(Lower *lo, const Call *c)
 {
     Value  *x = tensor_arg(lo, c, "self"), *depth;
-    int64_t n = int_arg(c, "num_classes"), first = 0;
+    Dim     classes = dim_arg(c, "num_classes");
+    int64_t n, first = 0;
     bool    scalar = rank(x) == 0;
     if (scalar)
         x = unsqueeze(lo, x, 0);
-    if (n < 0)
+    if (p2o_dim_is_int(classes, &n) && n < 0)
         depth = emit(lo, ONNX_Add, reduce(lo, ONNX_ReduceMax, flat(lo, x), &first, 1, false),
                      num(lo, DT_I64, 1));
     else
-        depth = num(lo, DT_I64, (double)n);
+        depth = dim_scalar(lo, classes);
     Value *y = emit(lo, ONNX_OneHot, x, depth, INTS(lo, 0, 1));
     return scalar ? squeeze(lo, y, 0) : y;
 }
@@ -679,7 +682,8 @@ const AtenOp p2o_ops_index[] = {
     { "take(Tensor self, Tensor index) -> Tensor", shape_take, .lower = lower_take },
     { "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", shape_put,
       .lower = lower_put },
-    { "one_hot(Tensor self, int num_classes=-1) -> Tensor", shape_one_hot, .lower = lower_one_hot },
+    { "one_hot(Tensor self, int num_classes=-1) -> Tensor", shape_one_hot, .lower = lower_one_hot,
+      .varies = "num_classes" },
     { "tril(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_tril },
     { "triu(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_triu },
     { "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape_copy,

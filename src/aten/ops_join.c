@@ -209,33 +209,107 @@ static void even_sizes(Dims *t, Dim total, Dim size, int n, Dim *sizes)
 /* Of chunk, and of ONNX's Split by number since opset 18. */
 static Dim chunk_size(Dims *t, Dim total, int64_t n) { return p2o_dim_ceildiv(t, total, p2o_dim_int(t, n)); }
 
+static const char *sizes_param(const Call *c) { return has_param(c, "split_sizes") ? "split_sizes" : "split_size"; }
+
+/* The one size of chunk's and split's pieces; NULL: they are given otherwise. */
+static Dim even_size(Dims *t, const Call *c, Dim total)
+{
+    if (has_param(c, "chunks"))
+        return chunk_size(t, total, int_arg(c, "chunks"));
+    return has_param(c, sizes_param(c)) && p2o_call_arg(c, sizes_param(c))->kind != ARG_LIST ? dim_arg(c, sizes_param(c)) : NULL;
+}
+
+static bool is_last_chunk(const Call *c, int i) { return has_param(c, "chunks") && i == int_arg(c, "chunks") - 1; }
+
+/* How many pieces of one size there are follows the sizes.  Does the capture's number hold at all of them? */
+static bool always_as_many(Dims *t, const Call *c, Dim total, Dim size)
+{
+    int n = nouts(c);
+    Dim rest = p2o_dim_sub(t, total, p2o_dim_mul(t, size, p2o_dim_int(t, n - 1)));
+    if (p2o_dim_eq(t, rest, size) == YES)
+        return true;
+    return p2o_dim_le(t, p2o_dim_int(t, 1), rest) == YES && (is_last_chunk(c, n - 1) || p2o_dim_le(t, rest, size) == YES);
+}
+
+static bool all_used(const Call *c)
+{
+    for (int i = 0; i < nouts(c); i++)
+        if (!c->outs[i])
+            return false;
+    return true;
+}
+
+static int last_used(const Call *c)
+{
+    int last = nouts(c) - 1;
+    while (last > 0 && !c->outs[last])
+        last--;
+    return last;
+}
+
+/* One size of pieces of which some are taken by their place: each is itself, however many there are.  Where all are
+ * taken, as a list, another number of them would be another program. */
+static bool are_taken_apart(Dims *t, const Call *c, Dim total)
+{
+    Dim size = even_size(t, c, total);
+    return size && !all_used(c) && !always_as_many(t, c, total, size);
+}
+
+/* Of piece i, which is there. */
+static Dim size_apart(Dims *t, const Call *c, Dim total, int i)
+{
+    Dim size = even_size(t, c, total), rest = p2o_dim_sub(t, total, p2o_dim_mul(t, size, p2o_dim_int(t, i)));
+    if (has_param(c, "chunks") && i == 0)
+        return size;
+    return is_last_chunk(c, i) ? rest : p2o_dim_min(t, size, rest);
+}
+
 static void piece_sizes(Dims *t, const Call *c, Dim total, Dim *sizes)
 {
     int         n = nouts(c);
-    const char *list = has_param(c, "split_sizes") ? "split_sizes" : "split_size";
-    if (has_param(c, "chunks")) {
-        even_sizes(t, total, chunk_size(t, total, int_arg(c, "chunks")), n, sizes);
+    const char *list = sizes_param(c);
+    if (even_size(t, c, total)) {
+        even_sizes(t, total, even_size(t, c, total), n, sizes);
     } else if (!has_param(c, list)) {               /* sections: the first ones are longer by one */
         for (int i = 0; i < n; i++)
             sizes[i] = p2o_dim_floordiv(t, p2o_dim_add(t, total, p2o_dim_int(t, n - 1 - i)), p2o_dim_int(t, n));
-    } else if (p2o_call_arg(c, list)->kind == ARG_LIST) {
+    } else {
         for (int i = 0; i < n; i++)
             sizes[i] = dim_item(c, list, i);
-    } else {
-        even_sizes(t, total, dim_arg(c, list), n, sizes);
     }
+}
+
+/* The last piece that is used must be there; where all are used, there must be no more. */
+static void needs_pieces(Infer *in, const Call *c, Dim total)
+{
+    Dims *t = in->dims;
+    Dim   size = even_size(t, c, total), one = int_dim(in, 1);
+    int   n = nouts(c), last = last_used(c);
+    if (!size || always_as_many(t, c, total, size))
+        return;
+    if (last == 1 && has_param(c, "chunks"))
+        needs_le(in, int_dim(in, 2), total, "there is a second piece");
+    else if (last > 0)
+        needs_le(in, p2o_dim_add(t, p2o_dim_mul(t, size, int_dim(in, last)), one), total,
+                 p2o_printf(in->arena, "there are %d pieces", last + 1));
+    if (all_used(c) && !is_last_chunk(c, n - 1))
+        needs_le(in, total, p2o_dim_mul(t, size, int_dim(in, n)), p2o_printf(in->arena, "there are no more than %d pieces", n));
 }
 
 static bool count_fits(Infer *in, const Call *c, Dim total)
 {
-    const char *list = has_param(c, "split_sizes") ? "split_sizes" : "split_size";
+    const char *list = sizes_param(c);
     Dim         sum = int_dim(in, 0);
     if (has_param(c, "chunks") && int_arg(c, "chunks") < 1) {
         rule_fail(in, "%lld chunks", (long long)int_arg(c, "chunks"));
         return false;
     }
-    if (has_param(c, "sections"))
+    if (has_param(c, "sections")) {
+        Dim over = p2o_dim_mod(in->dims, total, dim_arg(c, "sections")), zero = int_dim(in, 0);
+        if (!has_param(c, "dim") && over && !has_open(in, over) && p2o_dim_eq(in->dims, over, zero) != YES)
+            needs_equal(in, over, zero, "sections of one size");         /* hsplit, vsplit, dsplit */
         return must_equal(in, c, dim_arg(c, "sections"), int_dim(in, nouts(c)), "number of sections");
+    }
     if (!has_param(c, list) || p2o_call_arg(c, list)->kind != ARG_LIST)
         return true;
     if (list_len(c, list) != nouts(c)) {
@@ -263,14 +337,45 @@ static void shape_pieces(Infer *in, const Call *c)
     int  dim;
     if (!must_wrap(in, split_dim(c, x.shape.rank), x.shape.rank, &dim) || !count_fits(in, c, x.shape.at[dim]))
         return;
-    piece_sizes(in->dims, c, x.shape.at[dim], sizes);
+    Dim  total = x.shape.at[dim];
+    bool apart = !has_open(in, total) && !has_open(in, even_size(in->dims, c, total)) && are_taken_apart(in->dims, c, total);
+    piece_sizes(in->dims, c, total, sizes);
     for (int i = 0; i < nouts(c); i++) {
-        if (p2o_dim_lt(in->dims, sizes[i], int_dim(in, 0)) == YES) {
-            rule_fail(in, "size %s has no %d pieces", p2o_dim_text(in->dims, x.shape.at[dim]), nouts(c));
+        if (apart)
+            sizes[i] = size_apart(in->dims, c, total, i);
+        if (c->outs[i] && p2o_dim_lt(in->dims, sizes[i], int_dim(in, 0)) == YES) {
+            rule_fail(in, "size %s has no %d pieces", p2o_dim_text(in->dims, total), nouts(c));
             return;
         }
         set_out(in, c, i, x.dtype, with_dim(in, x.shape, dim, sizes[i]));
     }
+    needs_pieces(in, c, total);
+}
+
+/* Pieces that are there by what the rule needs: so their sizes are the rule's. */
+static void lower_apart(Lower *lo, const Call *c, Value *x, int dim, Value **out)
+{
+    Dims *t = lo->dims;
+    Dim   size = even_size(t, c, size_at(x, dim));
+    for (int i = 0; i < nouts(c); i++) {
+        if (!c->outs[i])
+            continue;
+        Dim from = p2o_dim_mul(t, size, p2o_dim_int(t, i)), to = p2o_dim_add(t, from, size);
+        out[i] = slice_axis(lo, x, dim, from, is_last_chunk(c, i) ? NULL : to, 1);
+        out[i]->shape = out_shape(c, i);
+    }
+}
+
+/* The sizes of a split whose pieces are all used.  What is left is computed such that it is 1 .. size: where there are
+ * more or fewer pieces Split finds that they do not add up. */
+static Value *checked_sizes(Lower *lo, const Call *c, Dim total, Dim *sizes)
+{
+    Dims *t = lo->dims;
+    Dim   size = even_size(t, c, total), one = p2o_dim_int(t, 1);
+    int   n = nouts(c);
+    if (size && !has_param(c, "chunks") && !always_as_many(t, c, total, size) && never_zero(lo, size))
+        sizes[n - 1] = p2o_dim_add(t, p2o_dim_mod(t, p2o_dim_sub(t, total, one), size), one);
+    return shape_value(lo, (Shape){ n, sizes });
 }
 
 /* By number where the pieces are those that Split makes by itself, else by their sizes. */
@@ -281,21 +386,31 @@ static void lower_pieces(Lower *lo, const Call *c, Value **out)
     Dim   *sizes = NEW_N(lo->arena, Dim, (size_t)n + 1);
     Dim   *even = NEW_N(lo->arena, Dim, (size_t)n + 1);
     p2o_wrap_dim(split_dim(c, rank(x)), rank(x), false, &dim);
-    if (n == 1)
-        out[0] = x;
-    if (n < 2)
+    Dim total = size_at(x, dim);
+    if (n == 0)
         return;
-    Dim size = lo->opset >= 18 ? chunk_size(lo->dims, size_at(x, dim), n)
-                               : p2o_dim_exact_div(lo->dims, size_at(x, dim), p2o_dim_int(lo->dims, n));
-    piece_sizes(lo->dims, c, size_at(x, dim), sizes);
-    even_sizes(lo->dims, size_at(x, dim), size, n, even);
+    if (are_taken_apart(lo->dims, c, total)) {
+        lower_apart(lo, c, x, dim, out);
+        return;
+    }
+    if (n == 1 && (!even_size(lo->dims, c, total) || always_as_many(lo->dims, c, total, even_size(lo->dims, c, total)))) {
+        out[0] = x;
+        return;
+    }
+    Dim size = lo->opset >= 18 ? chunk_size(lo->dims, total, n)
+                               : p2o_dim_exact_div(lo->dims, total, p2o_dim_int(lo->dims, n));
+    piece_sizes(lo->dims, c, total, sizes);
+    even_sizes(lo->dims, total, size, n, even);
     Attr axis = attr_int("axis", dim);
-    if (!p2o_shape_same((Shape){ n, sizes }, (Shape){ n, even }))
-        emit_many(lo, ONNX_Split, ATTRS(axis), n, out, x, shape_value(lo, (Shape){ n, sizes }));
+    if (n == 1 || !p2o_shape_same((Shape){ n, sizes }, (Shape){ n, even }))
+        emit_many(lo, ONNX_Split, ATTRS(axis), n, out, x, checked_sizes(lo, c, total, sizes));
     else if (lo->opset >= 18)
         emit_many(lo, ONNX_Split, ATTRS(axis, attr_int("num_outputs", n)), n, out, x);
     else
         emit_many(lo, ONNX_Split, ATTRS(axis), n, out, x);
+    for (int i = 0; i < n; i++)
+        if (c->outs[i])
+            out[i]->shape = out_shape(c, i);
 }
 
 /* [0, i0), [i0, i1) .. [ik, size), each as a slice. */
@@ -373,10 +488,11 @@ static void shape_unbind(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     int  dim;
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
-        !must_equal(in, c, x.shape.at[dim], int_dim(in, nouts(c)), "number of results"))
+        (all_used(c) && !must_equal(in, c, x.shape.at[dim], int_dim(in, nouts(c)), "number of results")))
         return;
     for (int i = 0; i < nouts(c); i++)
         set_out(in, c, i, x.dtype, without_dim(in, x.shape, dim));
+    needs_le(in, int_dim(in, last_used(c) + 1), x.shape.at[dim], "the piece is there");
 }
 
 static void lower_unbind(Lower *lo, const Call *c, Value **out)
@@ -734,6 +850,10 @@ static void lower_meshgrid(Lower *lo, const Call *c, Value **out)
     { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn }
 #define SPLIT_COPY(name, args, rule, fn) \
     { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn }
+#define EVEN_SPLIT(name, args, rule, fn) \
+    { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn, .pieces = true }
+#define EVEN_SPLIT_COPY(name, args, rule, fn) \
+    { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn, .pieces = true }
 
 const AtenOp p2o_ops_join[] = {
     JOIN("cat", ", int dim=0", cat),
@@ -747,15 +867,15 @@ const AtenOp p2o_ops_join[] = {
     JOIN("dstack", "", dstack),
     JOIN("column_stack", "", columns),
     JOIN("block_diag", "", block_diag),
-    SPLIT("split.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT("split.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
     SPLIT("split.sizes", "SymInt[] split_size, int dim=0", shape_pieces, lower_pieces),
     SPLIT("split_with_sizes", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
-    SPLIT("chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
-    SPLIT_COPY("split_copy.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT("chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT_COPY("split_copy.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
     SPLIT_COPY("split_with_sizes_copy", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
-    SPLIT_COPY("unsafe_split.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT_COPY("unsafe_split.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
     SPLIT_COPY("unsafe_split_with_sizes", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
-    SPLIT_COPY("unsafe_chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT_COPY("unsafe_chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
     SPLIT("tensor_split.sections", "SymInt sections, int dim=0", shape_pieces, lower_pieces),
     SPLIT("tensor_split.indices", "SymInt[] indices, int dim=0", shape_pieces_at, lower_pieces_at),
     SPLIT("tensor_split.tensor_indices_or_sections", "Tensor tensor_indices_or_sections, int dim=0",
@@ -766,8 +886,8 @@ const AtenOp p2o_ops_join[] = {
     SPLIT("hsplit.array", "int[] indices", shape_pieces_at, lower_pieces_at),
     SPLIT("vsplit.array", "int[] indices", shape_pieces_at, lower_pieces_at),
     SPLIT("dsplit.array", "int[] indices", shape_pieces_at, lower_pieces_at),
-    SPLIT("unbind.int", "int dim=0", shape_unbind, lower_unbind),
-    SPLIT_COPY("unbind_copy.int", "int dim=0", shape_unbind, lower_unbind),
+    EVEN_SPLIT("unbind.int", "int dim=0", shape_unbind, lower_unbind),
+    EVEN_SPLIT_COPY("unbind_copy.int", "int dim=0", shape_unbind, lower_unbind),
     { "repeat(Tensor self, SymInt[] repeats) -> Tensor", shape_repeat, .lower = lower_repeat },
     { "tile(Tensor self, SymInt[] dims) -> Tensor", shape_tile, .lower = lower_tile },
     { "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",

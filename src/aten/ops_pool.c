@@ -8,7 +8,8 @@
 #include <math.h>
 
 typedef struct PoolSizes {
-    int64_t kernel[3], stride[3], padding[3], dilation[3];
+    int64_t kernel[3], stride[3], padding[3], dilation[3];      /* 1, 1, 0 and 1 of axes that are reduced whole */
+    bool    whole[3];           /* the kernel is the axis, whose size is not known here */
     int     n;                  /* spatial dims */
     bool    ceil;
 } PoolSizes;
@@ -19,22 +20,33 @@ static int64_t pool_reach(const PoolSizes *v, int i)
 }
 
 /* A list of one stands for equal ones. */
+static Dim pool_dim(const Call *c, const char *name, int i)
+{
+    return dim_item(c, name, list_len(c, name) == 1 ? 0 : i);
+}
+
 static int64_t pool_item(const Call *c, const char *name, int i)
 {
     return int_item(c, name, list_len(c, name) == 1 ? 0 : i);
 }
 
-/* As many as the schema says: int[2] kernel_size.  Without a stride windows do not overlap. */
+/* Without one windows do not overlap. */
+static const char *stride_name(const Call *c) { return list_len(c, "stride") ? "stride" : "kernel_size"; }
+
+static int pool_dims(const Call *c) { return c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size; }
+
+/* As many as the schema says: int[2] kernel_size.  A kernel that is no number is the whole axis by the rule. */
 static PoolSizes pool_sizes(const Call *c)
 {
     PoolSizes v = { .ceil = bool_arg(c, "ceil_mode") };
     bool      dilated = names_arg(c, "dilation");
-    v.n = c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
+    v.n = pool_dims(c);
     for (int i = 0; i < v.n; i++) {
-        v.kernel[i] = pool_item(c, "kernel_size", i);
-        v.stride[i] = list_len(c, "stride") ? pool_item(c, "stride", i) : v.kernel[i];
+        v.whole[i] = !p2o_dim_is_int(pool_dim(c, "kernel_size", i), NULL);
+        v.kernel[i] = v.whole[i] ? 1 : pool_item(c, "kernel_size", i);
+        v.stride[i] = v.whole[i] ? 1 : pool_item(c, stride_name(c), i);
         v.padding[i] = pool_item(c, "padding", i);
-        v.dilation[i] = dilated ? pool_item(c, "dilation", i) : 1;
+        v.dilation[i] = dilated && !v.whole[i] ? pool_item(c, "dilation", i) : 1;
     }
     return v;
 }
@@ -48,20 +60,78 @@ static bool is_pool_list(Infer *in, const Call *c, const char *name, int n, bool
     return false;
 }
 
-static bool is_pool_sound(Infer *in, const Call *c)
+static bool are_pool_lists(Infer *in, const Call *c)
 {
-    int n = c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
+    int n = pool_dims(c), rank_ = shape_arg(c, "self").rank;
     if (!is_pool_list(in, c, "kernel_size", n, false) || !is_pool_list(in, c, "stride", n, true) ||
         !is_pool_list(in, c, "padding", n, false) ||
         (names_arg(c, "dilation") && !is_pool_list(in, c, "dilation", n, false)))
         return false;
-    PoolSizes v = pool_sizes(c);
-    Shape     x = shape_arg(c, "self");
-    if (x.rank != n + 1 && x.rank != n + 2) {
-        rule_fail(in, "input of rank %d for %d spatial dims", x.rank, n);
-        return false;
+    if (rank_ == n + 1 || rank_ == n + 2)
+        return true;
+    rule_fail(in, "input of rank %d for %d spatial dims", rank_, n);
+    return false;
+}
+
+static bool was_alike(Infer *in, Dim a, Dim b)
+{
+    int64_t x, y;
+    for (int k = 0; k < p2o_ncapture(in->bind); k++)
+        if (!p2o_hint_at(in->bind, a, k, &x) || !p2o_hint_at(in->bind, b, k, &y) || x != y)
+            return false;
+    return true;
+}
+
+/* A kernel that was another number in each capture, each time the size of its own axis, is that size. */
+static Dim settled_as(Infer *in, const Call *c, Dim open, Dim size, const char *what)
+{
+    open = p2o_resolve(in->bind, open);
+    if (has_open(in, open) && !has_open(in, size) && was_alike(in, open, size))
+        must_equal(in, c, open, size, what);
+    return p2o_resolve(in->bind, open);
+}
+
+static bool is_whole_axis(Infer *in, const Call *c, int i, Dim kernel, Dim size)
+{
+    return p2o_dim_eq(in->dims, kernel, size) == YES && pool_item(c, "padding", i) == 0 &&
+           (!names_arg(c, "dilation") || pool_item(c, "dilation", i) == 1);
+}
+
+typedef enum PoolState { POOL_BAD, POOL_OPEN, POOL_KNOWN } PoolState;
+
+/* What the kernel and the stride of axis i are. */
+static PoolState settle_pool_axis(Infer *in, const Call *c, int i, Dim size)
+{
+    Dim kernel = settled_as(in, c, pool_dim(c, "kernel_size", i), size, "a kernel of the whole axis");
+    Dim stride = settled_as(in, c, pool_dim(c, stride_name(c), i), size, "a stride of the whole axis");
+    if (has_open(in, kernel) || (p2o_dim_is_int(kernel, NULL) && has_open(in, stride)))
+        return POOL_OPEN;
+    if (!p2o_dim_is_int(kernel, NULL) && !is_whole_axis(in, c, i, kernel, size)) {
+        rule_varies(in, "kernel_size", p2o_call_arg(c, "kernel_size"),
+                    "a number or, without padding, the size of the whole axis");
+        return POOL_BAD;
     }
-    for (int i = 0; i < n; i++) {
+    if (p2o_dim_is_int(kernel, NULL) && !p2o_dim_is_int(stride, NULL)) {
+        rule_varies(in, "stride", p2o_call_arg(c, stride_name(c)), NULL);
+        return POOL_BAD;
+    }
+    return POOL_KNOWN;
+}
+
+static PoolState settle_pool(Infer *in, const Call *c, Shape x, int lead)
+{
+    PoolState state = POOL_KNOWN;
+    for (int i = 0; i < pool_dims(c) && state != POOL_BAD; i++) {
+        PoolState axis = settle_pool_axis(in, c, i, p2o_resolve(in->bind, x.at[lead + i]));
+        state = axis < state ? axis : state;
+    }
+    return state;
+}
+
+static bool is_pool_sound(Infer *in, const PoolSizes *sizes)
+{
+    PoolSizes v = *sizes;
+    for (int i = 0; i < v.n; i++) {
         if (v.kernel[i] < 1 || v.stride[i] < 1 || v.dilation[i] < 1 || v.padding[i] < 0 ||
             v.padding[i] > pool_reach(&v, i) / 2) {
             rule_fail(in, "kernel_size, stride, padding or dilation out of range");
@@ -82,6 +152,10 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     Dims *t = in->dims;
     Dim   stride = int_dim(in, v->stride[i]), one = int_dim(in, 1);
     Dim   room = p2o_dim_add(t, size, int_dim(in, 2 * v->padding[i] - pool_reach(v, i)));
+    if (v->whole[i]) {
+        needs_le(in, one, size, "the pooled axis is not empty");
+        return one;
+    }
     needs_le(in, v->ceil ? int_dim(in, 1 - v->stride[i]) : int_dim(in, 0), room, "the kernel fits into the padded input");
     if (!v->ceil)
         return p2o_dim_add(t, p2o_dim_floordiv(t, room, stride), one);
@@ -92,17 +166,33 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     return p2o_dim_min(t, count, p2o_dim_ceildiv(t, end, stride));
 }
 
+/* With a kernel or stride that is still open: (size + 2 padding - reach) / stride + 1. */
+static Dim open_pool_out(Infer *in, const Call *c, int i, Dim size)
+{
+    Dims   *t = in->dims;
+    int64_t dilation = names_arg(c, "dilation") ? pool_item(c, "dilation", i) : 1;
+    Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i));
+    Dim     stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
+    Dim     reach = p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)), int_dim(in, 1));
+    Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, int_dim(in, 2 * pool_item(c, "padding", i))), reach);
+    Dim     steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride) : p2o_dim_floordiv(t, room, stride);
+    return p2o_dim_add(t, steps, int_dim(in, 1));
+}
+
 /* The second result, where there is one, holds positions within each plane. */
 static void shape_pool(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
-    if (!is_pool_sound(in, c))
+    int  n = pool_dims(c), lead = x.shape.rank - n;
+    if (!are_pool_lists(in, c))
         return;
-    PoolSizes v = pool_sizes(c);
-    int       lead = x.shape.rank - v.n;
-    Dim      *at = p2o_shape_copy(in->arena, x.shape, 0);
-    for (int i = 0; i < v.n; i++)
-        at[lead + i] = pool_out(in, at[lead + i], &v, i);
+    PoolState state = settle_pool(in, c, x.shape, lead);
+    PoolSizes v = state == POOL_KNOWN ? pool_sizes(c) : (PoolSizes){ 0 };
+    if (state == POOL_BAD || !is_pool_sound(in, &v))
+        return;
+    Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
+    for (int i = 0; i < n; i++)
+        at[lead + i] = state == POOL_KNOWN ? pool_out(in, at[lead + i], &v, i) : open_pool_out(in, c, i, at[lead + i]);
     set_out(in, c, 0, x.dtype, (Shape){ x.shape.rank, at });
     if (nouts(c) > 1)
         set_out(in, c, 1, DT_I64, (Shape){ x.shape.rank, at });
@@ -288,11 +378,65 @@ static Shape shape_with_batch(Lower *lo, Shape s, int n)
     return s.rank == n + 2 ? s : p2o_shape_insert(lo->arena, s, 0, p2o_dim_int(lo->dims, 1));
 }
 
+/* Axes that one window covers, reduced; what is left of the pool sees them as 1. */
+static Value *reduce_whole(Lower *lo, OnnxOp op, Value *x, const PoolSizes *v)
+{
+    int64_t axes[3];
+    int     n = 0;
+    for (int i = 0; i < v->n; i++)
+        if (v->whole[i])
+            axes[n++] = rank(x) - v->n + i;
+    return n ? reduce(lo, op, x, axes, n, true) : x;
+}
+
+static Dim whole_count(Lower *lo, const Value *x, const PoolSizes *v)
+{
+    Dim count = p2o_dim_int(lo->dims, 1);
+    for (int i = 0; i < v->n; i++)
+        if (v->whole[i])
+            count = p2o_dim_mul(lo->dims, count, size_at(x, i - v->n));
+    return count;
+}
+
+static bool has_whole(const PoolSizes *v) { return v->whole[0] || v->whole[1] || v->whole[2]; }
+
+/* Windows of 1 everywhere. */
+static bool is_done(const PoolSizes *v)
+{
+    for (int i = 0; i < v->n; i++)
+        if (v->kernel[i] != 1 || v->stride[i] != 1 || v->padding[i])
+            return false;
+    return true;
+}
+
+/* Values and positions, by windows of which some are whole axes. */
+static void max_pool_whole(Lower *lo, Value *x, const PoolSizes *v, Shape out, Value **result)
+{
+    PoolWindow w[3];
+    fixed_windows(lo, v, out.at + out.rank - v->n, w);
+    for (int i = 0; i < v->n; i++)
+        if (v->whole[i])
+            w[i].kernel = size_at(x, i - v->n);
+    int    lead = rank(x) - v->n;
+    Value *taken = take_all_windows(lo, padded_input(lo, x, lead, v, lowest_of(x->dtype)), lead, v->n, w);
+    result[0] = reduce_kernels(lo, ONNX_ReduceMax, taken, lead, v->n);
+    result[1] = window_argmax(lo, taken, lead, v->n, w, x->shape.at + lead, v->padding);
+}
+
 static void lower_max_pool(Lower *lo, const Call *c, Value **out)
 {
     Value    *x = tensor_arg(lo, c, "self");
     PoolSizes v = pool_sizes(c);
-    Shape     s = shape_with_batch(lo, out_shape(c, 0), v.n);
+    if (has_whole(&v) && nouts(c) > 1 && c->outs[1]) {
+        max_pool_whole(lo, x, &v, out_shape(c, 0), out);
+        return;
+    }
+    x = reduce_whole(lo, ONNX_ReduceMax, x, &v);
+    if (has_whole(&v) && is_done(&v)) {
+        out[0] = x;
+        return;
+    }
+    Shape s = shape_with_batch(lo, out_shape(c, 0), v.n);
     max_pool_batched(lo, with_batch(lo, x, v.n), &v, s, nouts(c), out);
     for (int i = 0; i < nouts(c) && rank(x) == v.n + 1; i++)
         out[i] = squeeze(lo, out[i], 0);
@@ -326,9 +470,9 @@ static Value *window_lengths(Lower *lo, const PoolSizes *v, int i, Value *base, 
     return emit(lo, ONNX_Sub, end, from ? emit(lo, ONNX_Max, base, INTS(lo, from)) : base);
 }
 
-/* Sums over windows, divided by the number of elements that count. */
+/* Sums over windows, divided by the number of elements that count: `times` as many as x shows. */
 static Value *average_by_windows(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out,
-                                 int64_t divisor)
+                                 int64_t divisor, Dim times)
 {
     PoolWindow w[3];
     bool       include_pad = bool_arg(c, "count_include_pad");
@@ -342,6 +486,8 @@ static Value *average_by_windows(Lower *lo, const Call *c, Value *x, const PoolS
         length = along(lo, length, 2 + i, 2 + v->n);
         count = count ? emit(lo, ONNX_Mul, count, length) : length;
     }
+    if (!dim_is(times, 1))
+        count = emit(lo, ONNX_Mul, count, dim_value(lo, times));
     return emit(lo, ONNX_Div, sum, cast(lo, count, x->dtype));
 }
 
@@ -367,15 +513,21 @@ static bool is_padded(const PoolSizes *v)
     return false;
 }
 
+/* The user's, or 0. */
+static int64_t divisor_arg(const Call *c)
+{
+    return names_arg(c, "divisor_override") && has_arg(c, "divisor_override") ? int_arg(c, "divisor_override") : 0;
+}
+
 /* With a divisor of the user's the sum is what counts: the mean over whole kernels, scaled. */
-static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out)
+static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out, Dim times)
 {
     bool    include_pad = bool_arg(c, "count_include_pad");
-    bool    overridden = names_arg(c, "divisor_override") && has_arg(c, "divisor_override");
-    int64_t divisor = overridden ? int_arg(c, "divisor_override") : 0;
+    int64_t divisor = divisor_arg(c);
+    bool    overridden = divisor != 0;
 
     if (!is_float(x->dtype) || x->dtype == DT_F64 || (overridden && v->ceil))
-        return average_by_windows(lo, c, x, v, out, divisor);
+        return average_by_windows(lo, c, x, v, out, divisor, times);
     if (overridden)
         return emit(lo, ONNX_Mul, average_pool_node(lo, x, v, true),
                     num(lo, x->dtype, (double)kernel_area(v) / (double)divisor));
@@ -384,12 +536,22 @@ static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSize
     return average_pool_node(lo, x, v, include_pad && is_padded(v));
 }
 
+/* Whole axes first: their mean, or their sum where a divisor or integers divide it later. */
 static Value *lower_avg_pool(Lower *lo, const Call *c)
 {
     Value    *x = tensor_arg(lo, c, "self");
     PoolSizes v = pool_sizes(c);
-    Shape     s = shape_with_batch(lo, out_shape(c, 0), v.n);
-    Value    *y = average_batched(lo, c, with_batch(lo, x, v.n), &v, s);
+    bool      sums = divisor_arg(c) || !is_float(x->dtype);
+    Dim       times = sums ? whole_count(lo, x, &v) : p2o_dim_int(lo->dims, 1);
+    x = reduce_whole(lo, sums ? ONNX_ReduceSum : ONNX_ReduceMean, x, &v);
+    if (has_whole(&v) && is_done(&v)) {
+        if (!sums)
+            return x;
+        Value *by = divisor_arg(c) ? num(lo, x->dtype, (double)divisor_arg(c)) : count_value(lo, times, x->dtype);
+        return emit(lo, ONNX_Div, x, by);
+    }
+    Shape  s = shape_with_batch(lo, out_shape(c, 0), v.n);
+    Value *y = average_batched(lo, c, with_batch(lo, x, v.n), &v, s, times);
     return rank(x) == v.n + 1 ? squeeze(lo, y, 0) : y;
 }
 
@@ -423,6 +585,8 @@ static PoolWindow adaptive_window(Lower *lo, Dim size, Dim out)
     PoolWindow w = { .kernel = p2o_dim_exact_div(t, size, out), .dilation = 1 };
     Value     *scaled = emit(lo, ONNX_Mul, range_of(lo, out, 1), dim_value(lo, size));
     Value     *end = emit(lo, ONNX_Add, scaled, dim_value(lo, p2o_dim_sub(t, size, one)));
+    if (!never_zero(lo, out))               /* no windows: nothing is divided */
+        out = p2o_dim_max(t, out, one);
     w.base = emit(lo, ONNX_Div, scaled, dim_value(lo, out));
     if (w.kernel)
         return w;
@@ -585,32 +749,33 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
     return reshape(lo, y, out);
 }
 
+#define POOL_VARIES "kernel_size stride"
 #define MAX_POOL_ARGS(n) \
     "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, " \
     "int[" #n "] dilation=1, bool ceil_mode=False)"
 #define MAX_POOL_ROWS(n)                                                                            \
-    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool },   \
+    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },   \
     { "max_pool" #n "d_with_indices" MAX_POOL_ARGS(n) " -> (Tensor, Tensor)", shape_pool,            \
-      .lower_many = lower_max_pool }
+      .lower_many = lower_max_pool, .varies = POOL_VARIES }
 #define ADAPTIVE_AVG_ROW(name, type, n) \
     { name "(Tensor self, " type "[" #n "] output_size) -> Tensor", shape_adaptive_pool, \
-      .lower = lower_adaptive_avg_pool }
+      .lower = lower_adaptive_avg_pool, .counts = "output_size" }
 #define ADAPTIVE_MAX_ROW(n)                                                                         \
     { "adaptive_max_pool" #n "d(Tensor self, int[" #n "] output_size) -> (Tensor, Tensor)",          \
-      shape_adaptive_pool, .lower_many = lower_adaptive_max_pool }
+      shape_adaptive_pool, .lower_many = lower_adaptive_max_pool, .counts = "output_size" }
 
 const AtenOp p2o_ops_pool[] = {
     MAX_POOL_ROWS(1),
     MAX_POOL_ROWS(2),
     MAX_POOL_ROWS(3),
-    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool },
-    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool },
+    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
+    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
     { "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-      shape_pool, .lower = lower_avg_pool },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     { "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     { "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
     ADAPTIVE_AVG_ROW("adaptive_avg_pool1d", "int", 1),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool2d", "SymInt", 2),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool3d", "SymInt", 3),

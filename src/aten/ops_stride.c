@@ -243,37 +243,40 @@ static Value *lower_fill_diagonal(Lower *lo, const Call *c)
 static void shape_unfold(Infer *in, const Call *c)
 {
     Type    x = type_arg(c, "self");
-    int64_t size = int_arg(c, "size"), step = int_arg(c, "step");
+    Dim     size = dim_arg(c, "size"), zero = int_dim(in, 0);
+    int64_t step = int_arg(c, "step");
     int     dim;
     if (!must_wrap_reduce(in, int_arg(c, "dimension"), x.shape.rank, &dim))
         return;
-    if (size < 0 || step < 1) {
-        rule_fail(in, "size %lld, step %lld", (long long)size, (long long)step);
+    if (p2o_dim_lt(in->dims, size, zero) == YES || step < 1) {
+        rule_fail(in, "size %s, step %lld", p2o_dim_text(in->dims, size), (long long)step);
         return;
     }
     if (x.shape.rank == 0) {
-        set_out(in, c, 0, x.dtype, (Shape){ 1, (Dim[]){ int_dim(in, size) } });
+        set_out(in, c, 0, x.dtype, (Shape){ 1, (Dim[]){ size } });
         return;
     }
-    Dim over = p2o_dim_sub(in->dims, x.shape.at[dim], int_dim(in, size));
-    if (p2o_dim_lt(in->dims, over, int_dim(in, 0)) == YES) {
-        rule_fail(in, "windows of %lld in size %s", (long long)size, p2o_dim_text(in->dims, x.shape.at[dim]));
+    Dim over = p2o_dim_sub(in->dims, x.shape.at[dim], size);
+    if (p2o_dim_lt(in->dims, over, zero) == YES && !has_open(in, over)) {
+        rule_fail(in, "windows of %s in size %s", p2o_dim_text(in->dims, size), p2o_dim_text(in->dims, x.shape.at[dim]));
         return;
     }
-    needs_le(in, int_dim(in, size), x.shape.at[dim], "a window fits");
+    needs_le(in, size, x.shape.at[dim], "a window fits");
+    needs_le(in, zero, size, "a window has a size");
     Dim n = p2o_dim_add(in->dims, p2o_dim_floordiv(in->dims, over, int_dim(in, step)), int_dim(in, 1));
-    set_out(in, c, 0, x.dtype, insert_dim(in, with_dim(in, x.shape, dim, n), x.shape.rank, int_dim(in, size)));
+    set_out(in, c, 0, x.dtype, insert_dim(in, with_dim(in, x.shape, dim, n), x.shape.rank, size));
 }
 
 static Value *lower_unfold(Lower *lo, const Call *c)
 {
     Value  *x = tensor_arg(lo, c, "self");
-    int64_t size = int_arg(c, "size"), step = int_arg(c, "step");
+    Dim     size = dim_arg(c, "size");
+    int64_t step = int_arg(c, "step");
     int     dim = 0;
     if (rank(x) == 0)
-        return size ? unsqueeze(lo, x, 0) : full(lo, out_shape(c, 0), x->dtype, 0);
+        return dim_is(size, 0) ? full(lo, out_shape(c, 0), x->dtype, 0) : unsqueeze(lo, x, 0);
     p2o_wrap_dim(int_arg(c, "dimension"), rank(x), false, &dim);
-    Value *y = windows(lo, x, dim, out_shape(c, 0).at[dim], p2o_dim_int(lo->dims, size), step, 1);
+    Value *y = windows(lo, x, dim, out_shape(c, 0).at[dim], size, step, 1);
     return move_dim(lo, y, dim + 1, rank(y) - 1);
 }
 
@@ -497,9 +500,9 @@ const AtenOp p2o_ops_stride[] = {
     { "fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", shape_fill_diagonal,
       .lower = lower_fill_diagonal },
     { "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape_unfold,
-      .lower = lower_unfold },
+      .lower = lower_unfold, .varies = "size" },
     { "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", shape_unfold,
-      .lower = lower_unfold },
+      .lower = lower_unfold, .varies = "size" },
     { "as_strided(Tensor(a) self, " STRIDES ") -> Tensor(a)", shape_as_strided, .lower = lower_as_strided,
       .limits = NOT_ROWS },
     { "as_strided_copy(Tensor self, " STRIDES ") -> Tensor", shape_as_strided, .lower = lower_as_strided,

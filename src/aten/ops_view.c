@@ -462,7 +462,14 @@ static void shape_narrow(Infer *in, const Call *c)
     if (p2o_dim_lt(in->dims, x.shape.at[dim], length) == YES)
         rule_fail(in, "length %s for size %s", p2o_dim_text(in->dims, length),
                   p2o_dim_text(in->dims, x.shape.at[dim]));
-    needs_le(in, length, x.shape.at[dim], "the piece is inside");
+    Dim     start = dim_arg(c, "start"), from_end = start ? p2o_dim_neg(in->dims, start) : NULL;
+    int64_t v;
+    if (!start || has_open(in, start) || (p2o_dim_is_int(start, &v) && v == 0))
+        needs_le(in, length, x.shape.at[dim], "the piece is inside");
+    else if (p2o_dim_le(in->dims, int_dim(in, 0), start) == YES)
+        needs_le(in, p2o_dim_add(in->dims, start, length), x.shape.at[dim], "the piece is inside");
+    else if (p2o_dim_is_int(start, NULL))
+        needs_le(in, from_end, x.shape.at[dim], "the piece is inside");
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, length));
 }
 

@@ -419,6 +419,41 @@ class Transformer(nn.Module):
         return self.net(src, tgt)
 
 
+@model("pieces", lambda b, s: (torch.randn(b, s, 3),), [(2, 9), (3, 14), (1, 5), (2, 23), (5, 7), (1, 64)],
+       [{0: "b", 1: "s"}])
+class Pieces(nn.Module):
+    """Pieces that are taken by their place, and positions that count down."""
+
+    def forward(self, x):
+        back = x[:, torch.arange(x.shape[1] - 1, -1, -1)]
+        around = x[:, torch.arange(-1, x.shape[1] - 1)]
+        return back - around, x.chunk(4, 1)[1], x.split(4, 1)[1], x.chunk(3, 1)[0], x.split(5, 1)[0], x.unbind(1)[1]
+
+
+@model("first_piece", lambda b, s: (torch.randn(b, s, 3),), [(2, 8), (3, 11), (1, 1), (2, 2), (4, 3), (2, 29)],
+       [{0: "b", 1: "s"}])
+class FirstPiece(nn.Module):
+    def forward(self, x):
+        back = x[:, torch.arange(x.shape[1] - 1, -1, -1)]
+        half = x.chunk(2, 1)[0]
+        return back, half, half.chunk(3, 1)[0] + 1
+
+
+@model("whole_pools", lambda b, h, w: (torch.randn(b, 3, h, w),),
+       [(2, 8, 13), (3, 11, 17), (1, 2, 1), (2, 7, 5), (1, 19, 31)], [{0: "b", 2: "h", 3: "w"}])
+class WholePools(nn.Module):
+    """Options that follow a size."""
+
+    def forward(self, x):
+        h, w = x.shape[2:]
+        y = F.avg_pool2d(x, (h, w)) + F.max_pool2d(x, (h, w), stride=1)
+        rows, where = F.max_pool2d(x, (2, w), stride=(1, w), return_indices=True)
+        cells = F.adaptive_max_pool2d(x, (4, None))
+        seen = F.scaled_dot_product_attention(x, x, x, scale=1 / h)
+        return (y, rows, where, cells, seen, F.one_hot(x.argmax(3), w), x.unfold(3, w, 1),
+                F.avg_pool2d(x, (2, w), padding=(1, 0), count_include_pad=False))
+
+
 def save(folder, name):
     cls, make, sizes, axes, fixed, one = MODELS[name]
     torch.manual_seed(0)

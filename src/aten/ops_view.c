@@ -421,8 +421,6 @@ static void shape_select(Infer *in, const Call *c)
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
         return;
     Dim index = dim_arg(c, "index"), size = x.shape.at[dim];
-    if (p2o_dim_is_int(size, NULL) && harden(in, index))        /* what grows would leave the range */
-        index = p2o_resolve(in->bind, index);
     Dim over = p2o_dim_add(in->dims, index, size);
     if (p2o_dim_le(in->dims, size, index) == YES || p2o_dim_lt(in->dims, over, int_dim(in, 0)) == YES) {
         rule_fail(in, "index %s for size %s", p2o_dim_text(in->dims, index), p2o_dim_text(in->dims, size));

@@ -185,9 +185,25 @@ static void spread_from(Spread *s, int k)
     }
 }
 
+/* Sizes stand as they stood; a reshape that exchanges them is rarely meant. */
+static bool in_order(Shape known, const Dim *found, int n)
+{
+    int last = -1;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < known.rank && !p2o_dim_is_int(found[i], NULL); k++) {
+            if (known.at[k] != found[i])
+                continue;
+            if (k < last)
+                return false;
+            last = k;
+            break;
+        }
+    return true;
+}
+
 /* Several unknowns: settled where there is one way only.  Where that makes a multiple of a size, a part of it elsewhere
  * would be as likely, and beside a -1 a number. */
-static bool spread(Infer *in, const Call *c, Dim quotient, const Side *to, const int *unknown, int n)
+static bool spread(Infer *in, const Call *c, Shape known, Dim quotient, const Side *to, const int *unknown, int n)
 {
     Spread s = { .in = in, .n = n, .hole = -1 };
     for (int i = 0; i < n; i++) {
@@ -201,7 +217,7 @@ static bool spread(Infer *in, const Call *c, Dim quotient, const Side *to, const
     if (!add_factors(&s, quotient))
         return leave_unsettled(in, quotient);
     spread_from(&s, 0);
-    if (s.ways == 1 && !s.plain) {
+    if (s.ways == 1 && (!s.plain || !in_order(known, s.found, n))) {
         s.parts = true;
         s.ways = s.hole >= 0 ? 2 : 0;
         spread_from(&s, 0);
@@ -255,7 +271,7 @@ static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
         sums += p2o_dim_nterm(known.at[i]) > 1;
     if (sums > 1)                               /* multiplied out, they are not found again */
         return leave_unsettled(in, quotient);
-    return spread(in, c, quotient, side, unknown, n);
+    return spread(in, c, known, quotient, side, unknown, n);
 }
 
 static bool solve_either(Infer *in, const Call *c, const Group *g)

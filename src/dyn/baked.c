@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "dyn/source.h"
+
 enum { LARGEST = 1 << 22 };             /* elements of a constant that is looked at */
 
 typedef struct Grid {                   /* one constant, its values as doubles */
@@ -203,68 +205,112 @@ bool p2o_baked_tensor(Ops *o, Program *p, Bindings *b, Var *first, const Tensor 
     return true;
 }
 
-typedef enum FloatForm { FORM_N, FORM_INVERSE, FORM_SQRT, FORM_INVERSE_SQRT, NFORM } FloatForm;
+typedef enum FloatForm { FORM_N, FORM_INVERSE, FORM_SQRT, FORM_INVERSE_SQRT, FORM_LOG, FORM_LOG2, NFORM } FloatForm;
 
 static double form_value(FloatForm f, double n)
 {
     double root = f == FORM_SQRT || f == FORM_INVERSE_SQRT ? sqrt(n) : n;
+    if (f == FORM_LOG || f == FORM_LOG2)
+        return f == FORM_LOG ? log(n) : log2(n);
     return f == FORM_INVERSE || f == FORM_INVERSE_SQRT ? 1 / root : root;
 }
 
-/* v[k] = c * form(sym at k) for one c. */
-static bool form_fits(Bindings *b, FloatForm f, Dim sym, const double *v, int n, double *c)
+static bool is_whole(double v) { return fabs(v - round(v)) <= 1e-9 * fabs(v); }
+
+/* A factor that people write: a small number or part, or one that stands in the line. */
+static bool is_simple(const Place *at, double c)
+{
+    enum { SMALL = 16 };
+    double v = fabs(c);
+    bool   small = (v <= SMALL && is_whole(v)) || (v > 0 && 1 / v <= SMALL && is_whole(1 / v));
+    return small || p2o_source_spells(at, v) || (v > 0 && p2o_source_spells(at, 1 / v));
+}
+
+/* v[k] = c * form(size at k) for one c that is simple. */
+static bool form_fits(Bindings *b, const Place *at, FloatForm f, Dim size, const double *v, int n, double *c)
 {
     for (int k = 0; k < n; k++) {
-        int64_t size;
-        if (!p2o_hint_at(b, sym, k, &size) || size < 1)
+        int64_t hint;
+        if (!p2o_hint_at(b, size, k, &hint) || hint < 1)
             return false;
-        double here = v[k] / form_value(f, (double)size);
+        double here = v[k] / form_value(f, (double)hint);
         if (k == 0)
             *c = here;
         else if (!(fabs(here - *c) <= 1e-9 * fabs(*c)))
             return false;
     }
-    return true;
+    return isfinite(*c) && *c != 0 && is_simple(at, *c);
 }
 
 typedef struct FloatSearch {
-    Bindings     *bind;
-    const double *v;
-    int           n, found;
-    Dim           sym;
-    FloatForm     form;
-    double        c;
+    const Program *prog;
+    Bindings      *bind;
+    const Place   *at;
+    const double  *v;
+    int            n, found;
+    VEC(Dim)       symbols;
+    Dim            size;
+    FloatForm      form;
+    double         c;
 } FloatSearch;
 
-static void try_symbol(void *user, Dim sym)
+static void add_symbol(void *user, Dim sym)
 {
     FloatSearch *s = user;
-    double       c = 0;
-    if (sym == s->sym)
-        return;
+    for (size_t i = 0; i < s->symbols.n; i++)
+        if (s->symbols.at[i] == sym)
+            return;
+    VEC_PUSH(s->prog->arena, &s->symbols, sym);
+}
+
+/* The root of a square is the size itself. */
+static void try_size(FloatSearch *s, Dim size, bool square)
+{
+    double c = 0;
     for (int f = 0; f < NFORM; f++) {
-        if (!form_fits(s->bind, (FloatForm)f, sym, s->v, s->n, &c))
+        if (square && (f == FORM_SQRT || f == FORM_INVERSE_SQRT))
+            continue;
+        if (!form_fits(s->bind, s->at, (FloatForm)f, size, s->v, s->n, &c))
             continue;
         s->found++;
-        s->sym = sym;
+        s->size = size;
         s->form = (FloatForm)f;
         s->c = c;
     }
 }
 
+/* A size that was the same in every capture may hide in the factor. */
+static bool may_hide(const FloatSearch *s)
+{
+    int64_t first, v;
+    for (size_t i = 0; i < s->symbols.n; i++) {
+        bool varies = false;
+        for (int k = 0; k < s->n; k++)
+            varies |= !p2o_hint_at(s->bind, s->symbols.at[i], 0, &first) || !p2o_hint_at(s->bind, s->symbols.at[i], k, &v) || v != first;
+        if (!varies)
+            return true;
+    }
+    return false;
+}
+
 bool p2o_baked_float(Ops *o, Program *p, Bindings *b, const double *v, int n, size_t *at, Arg *out)
 {
     Maker       m = { .ops = o, .prog = p, .bind = b };
-    FloatSearch s = { .bind = b, .v = v, .n = n };
+    FloatSearch s = { .prog = p, .bind = b, .at = p2o_place_at(p->diags, p->main->calls.at[*at]->loc), .v = v, .n = n };
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         Shape shape = p->main->inputs.at[i]->type.shape;
         for (int k = 0; k < shape.rank; k++)
-            p2o_dim_symbols(p2o_resolve(b, shape.at[k]), try_symbol, &s);
+            p2o_dim_symbols(p2o_resolve(b, shape.at[k]), add_symbol, &s);
     }
-    if (s.found != 1)
+    for (size_t i = 0; i < s.symbols.n; i++) {
+        try_size(&s, s.symbols.at[i], false);
+        for (size_t k = 0; k <= i; k++)
+            try_size(&s, p2o_dim_mul(p->dims, s.symbols.at[i], s.symbols.at[k]), k == i);
+    }
+    if (s.found != 1 || s.form >= FORM_LOG || (fabs(s.c - 1) > 1e-9 && may_hide(&s)))
         return false;
     bool inverse = s.form == FORM_INVERSE || s.form == FORM_INVERSE_SQRT;
-    Var *x = make_call(&m, "torch::sym_float", 1, (Arg[]){ arg_int(s.sym) });
+    Var *x = make_call(&m, "torch::sym_float", 1, (Arg[]){ arg_int(s.size) });
     if (x && (s.form == FORM_SQRT || s.form == FORM_INVERSE_SQRT))
         x = make_call(&m, "torch::_sym_sqrt", 1, (Arg[]){ arg_var(x) });
     if (x && inverse)

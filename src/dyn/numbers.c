@@ -4,6 +4,7 @@
 
 #include "aten/ops.h"
 #include "aten/schema.h"
+#include "dyn/soften.h"
 #include "dyn/source.h"
 
 typedef struct Alike {                  /* numbers that equal a size */
@@ -82,14 +83,14 @@ static void see_body(Numbers *w, const Body *body)
     }
 }
 
-/* The size that gives v as n + off, its inverse, root or inverse root; a whole number is n + off itself. */
+/* The size that gives v as n + off, its inverse, root, inverse root, square or logarithm; a whole number is n + off. */
 static Dim size_behind(const Map *sizes, double v, bool whole, int64_t off)
 {
     v = fabs(v);
-    const double forms[] = { v, 1 / v, v * v, 1 / (v * v) };
-    for (size_t i = 0; v > 0 && i < (whole ? 1 : COUNT_OF(forms)); i++) {
+    const double forms[] = { v, 1 / v, v * v, 1 / (v * v), sqrt(v), exp(v) };
+    for (size_t i = 0; v > 0 && isfinite(v) && i < (whole ? 1 : COUNT_OF(forms)); i++) {
         double n = round(forms[i]);
-        if (!(n < 1e15) || fabs(forms[i] - n) > 1e-9 * n)
+        if (!(n >= 1 && n < 1e15) || fabs(forms[i] - n) > 1e-9 * n)
             continue;
         int64_t key = (int64_t)n - off;
         Dim     d = p2o_map_get(sizes, key_of(&key));
@@ -106,17 +107,21 @@ typedef struct Number {
 } Number;
 
 /* The size that the number may follow, by what the line shows; NULL: it is a number. */
-static Dim open_size(const Numbers *w, const Place *at, Number x)
+static Dim open_size(const Numbers *w, const Call *c, Number x)
 {
-    double v = x.v;
-    bool   whole = x.whole, reads = p2o_source_reads_sizes(at), written = p2o_source_spells(at, v);
-    if (!p2o_source_known(at) || (written && !reads) || (x.option && (written || !reads)) || (at->library && !reads))
+    const Place *at = p2o_place_at(w->prog->diags, c->loc);
+    double       v = x.v;
+    bool         reads = p2o_source_reads_sizes(at), written = p2o_source_spells(at, v);
+    bool         shown = p2o_source_shows(at, c->target) && !p2o_source_has_attribute(at, c->target);
+    if (!p2o_source_known(at) || (written && !reads) || (x.option && (written || !(reads || shown))) || (at->library && !reads))
         return NULL;
-    Dim d = size_behind(&w->dynamic, v, whole, 0);
-    if (d || written || !reads || size_behind(&w->numbers, v, whole, 0))
+    Dim d = size_behind(&w->dynamic, v, x.whole, 0);
+    if (d || written || size_behind(&w->numbers, v, x.whole, 0) || (!reads && !shown))
         return d;
-    d = size_behind(&w->dynamic, v, whole, -1);
-    return d ? d : size_behind(&w->dynamic, v, whole, 1);
+    d = size_behind(&w->dynamic, x.option ? 2 * v : v, x.whole, x.option ? 0 : -1);
+    d = d ? d : size_behind(&w->dynamic, v, x.whole, 1);
+    bool computed = x.whole && !x.option && shown && v != 0 && p2o_ncapture(w->bind) == 1;
+    return d || !computed ? d : w->fixed.at[0];
 }
 
 static void note_alike(Numbers *w, bool open, Dim size, const Call *c, double v)
@@ -138,7 +143,7 @@ static void note_alike(Numbers *w, bool open, Dim size, const Call *c, double v)
 static void see_number(Numbers *w, const Call *c, Number x)
 {
     int64_t hint;
-    Dim     size = open_size(w, p2o_place_at(w->prog->diags, c->loc), x);
+    Dim     size = open_size(w, c, x);
     if (size)
         note_alike(w, true, size, c, x.v);
     for (size_t i = 0; i < w->fixed.n && !size && !x.option; i++)
@@ -173,13 +178,34 @@ static void see_constant(Numbers *w, const Call *c, const Tensor *t)
             see_number(w, c, (Number){ .v = v[i], .whole = v[i] == round(v[i]) });
 }
 
-/* What counts was looked at as a size, an axis or a step is none; assertions decide nothing. */
-static bool is_number(const Call *c, const SchemaArg *a)
+/* What counts was looked at as a size, unless it is negative; an axis or a step is none; assertions decide nothing. */
+static bool is_number(const Call *c, const SchemaArg *a, double v)
 {
     bool asserted = c->nouts == 1 && c->outs[0] && c->outs[0]->type.kind == TY_BOOL;
     bool counted = a->base == SB_SYMINT || p2o_op_counts(c->op, a->name);
-    bool place = p2o_str_starts(str_of(a->name), "dim") || same(a->name, "step");
-    return !asserted && !counted && !place;
+    bool place = p2o_str_starts(str_of(a->name), "dim") || same(a->name, "step") || same(a->name, "padding_idx");
+    return !asserted && !(counted && v > -2) && !place;
+}
+
+/* Nobody pads by 0 on purpose: more zeros than its line has were computed, and are not 0 at other sizes. */
+static void see_pads(Numbers *w, const Call *c)
+{
+    const Place *at = p2o_place_at(w->prog->diags, c->loc);
+    int          zeros = 0;
+    Dim          axis = NULL;
+    double       v;
+    if (!p2o_is_pad(c) || !p2o_source_shows(at, c->target) || p2o_source_has_attribute(at, c->target) || at->library)
+        return;
+    Shape s = c->args[0].var->type.shape;
+    for (uint32_t i = 0; i < c->args[1].n && (int)i / 2 < s.rank; i++) {
+        Dim d = p2o_resolve(w->bind, s.at[s.rank - 1 - (int)i / 2]);
+        if (!number_in(&c->args[1].items[i], &v) || v != 0)
+            continue;
+        zeros++;
+        axis = p2o_dim_is_int(d, NULL) ? axis : d;
+    }
+    if (axis && zeros > p2o_source_items(at, c->target, 0))
+        note_alike(w, true, axis, c, 0);
 }
 
 static void see_arg(Numbers *w, const Call *c, const SchemaArg *a, const Arg *x)
@@ -190,15 +216,17 @@ static void see_arg(Numbers *w, const Call *c, const SchemaArg *a, const Arg *x)
         see_constant(w, c, x->var->tensor);
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
         see_arg(w, c, a, &x->items[i]);
-    if (!is_number(c, a) || !number_in(x, &v) || (a->has_default && number_in(&a->dflt, &usual) && v == usual))
+    if (!number_in(x, &v) || !is_number(c, a, v) || (a->has_default && number_in(&a->dflt, &usual) && v == usual))
         return;
-    see_number(w, c, (Number){ v, x->kind == ARG_INT, a->base != SB_TENSOR && a->base != SB_SCALAR });
+    bool operand = a->base == SB_TENSOR || a->base == SB_SCALAR || v < -1;
+    see_number(w, c, (Number){ v, x->kind == ARG_INT, !operand });
 }
 
 static void see_numbers(Numbers *w, const Body *body)
 {
     for (size_t i = 0; i < body->calls.n; i++) {
         const Call *c = body->calls.at[i];
+        see_pads(w, c);
         for (int k = 0; k < c->nargs; k++) {
             if (c->args[k].kind == ARG_BODY)
                 see_numbers(w, c->args[k].body);

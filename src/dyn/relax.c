@@ -208,17 +208,13 @@ static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
     return NULL;
 }
 
-/* The literal is a size of a weight, or one of an input that is fixed. */
+/* The literal is a size of a weight. */
 static bool is_fixed_size(const Settling *s, int64_t literal)
 {
     int64_t v;
     for (size_t i = 0; i < s->prog->weights.n; i++)
         for (int k = 0; k < s->prog->weights.at[i]->type.shape.rank; k++)
             if (p2o_dim_is_int(s->prog->weights.at[i]->type.shape.at[k], &v) && v == literal)
-                return true;
-    for (size_t i = 0; i < s->prog->main->inputs.n; i++)
-        for (int k = 0; k < s->prog->main->inputs.at[i]->type.shape.rank; k++)
-            if (p2o_dim_is_int(s->prog->main->inputs.at[i]->type.shape.at[k], &v) && v == literal)
                 return true;
     return false;
 }

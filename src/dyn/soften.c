@@ -87,14 +87,14 @@ static bool is_written(Soften *s, const Call *c, int64_t v)
 bool p2o_is_computed(const Program *p, const Call *c, int64_t literal)
 {
     const Place *at = p2o_place_at(p->diags, c->loc);
-    return p2o_source_shows(at, c->target) && !p2o_source_spells(at, (double)literal) && !at->library &&
+    return !is_reshape(c) && p2o_source_shows(at, c->target) && !p2o_source_spells(at, (double)literal) && !at->library &&
            !p2o_source_has_attribute(at, c->target);
 }
 
 static void soften_literal(Soften *s, Call *c, Arg *x, int64_t v)
 {
     int64_t hints[MAX_CAPTURES];
-    bool    kept = s->computed && !p2o_is_pad(c) && (is_reshape(c) || !p2o_is_computed(s->prog, c, v));
+    bool    kept = s->computed && !p2o_is_pad(c) && !p2o_is_computed(s->prog, c, v);
     if (kept || is_written(s, c, v))
         return;
     for (int k = 0; k < p2o_ncapture(s->bind); k++)

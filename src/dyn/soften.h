@@ -13,7 +13,8 @@ void p2o_soften(Program *p, Bindings *b, bool computed);
 /* After types were inferred: a -1 beside soft sizes is open too, as what comes after may say what it is. */
 void p2o_soften_holes(Bindings *b, const Body *body);
 
-/* The call's line shows it, and does not have the number: it was computed, perhaps from a size. */
+/* The call's line shows it, and does not have the number: it was computed, perhaps from a size.  Those of a reshape are
+ * told by the number of elements. */
 bool p2o_is_computed(const Program *p, const Call *c, int64_t literal);
 bool p2o_is_pad(const Call *c);
 

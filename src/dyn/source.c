@@ -109,7 +109,7 @@ static bool next_subscript(Str s, size_t *at, Str *args)
     return false;
 }
 
-/* What a person calls the operator: "view" for aten::view.dtype, "pad" for all kinds of padding. */
+/* What a person calls the operator: "view" for aten::view.dtype, one name for all kinds of padding and resizing. */
 static Str name_of(const char *target)
 {
     Str rest, name = str_of(target);
@@ -117,7 +117,8 @@ static Str name_of(const char *target)
         name = rest;
     name = p2o_str_cut(name, '.', &rest);
     bool pad = p2o_str_starts(name, "constant_pad") || p2o_str_starts(name, "reflection_pad") || p2o_str_starts(name, "replication_pad");
-    return pad ? STR("pad") : name;
+    bool resize = p2o_str_starts(name, "upsample_") || p2o_str_starts(name, "_upsample_");
+    return pad ? STR("pad") : resize ? STR("interpolate") : name;
 }
 
 /* Python gives the first line only of a statement of several. */
@@ -159,7 +160,7 @@ static bool next_args(Str text, const char *target, size_t *at, Str *args)
     static const char *const views[] = { "view", "reshape", "unflatten", "flatten" };
     Str name = name_of(target);
     if (str_is(name, "slice") || str_is(name, "select"))
-        return next_subscript(text, at, args);
+        return next_subscript(text, at, args) || next_call(text, STR("narrow"), at, args) || next_call(text, name, at, args);
     if (!str_is(name, "view") && !str_is(name, "reshape") && !str_is(name, "_unsafe_view"))
         return next_call(text, name, at, args);
     for (size_t i = 0; i < COUNT_OF(views); i++)
@@ -187,17 +188,17 @@ int p2o_source_items(const Place *at, const char *target, double number)
     return n;
 }
 
-/* self.heads, self.config.heads, as an item of its own. */
-static bool has_attribute(Str s)
+/* self.heads, self.config.heads, between these. */
+static bool has_attribute(Str s, const char *left, const char *right)
 {
     static const char self[] = "self.";
     for (size_t i = 1; i + sizeof self - 1 <= s.n; i++) {
-        if (memcmp(s.p + i, self, sizeof self - 1) || !strchr(",([{:=-", before(s, i)))
+        if (memcmp(s.p + i, self, sizeof self - 1) || !strchr(left, before(s, i)))
             continue;
         size_t end = i;
         while (end < s.n && (is_word(s.p[end]) || s.p[end] == '.'))
             end++;
-        if (strchr(",)]}:", after(s, end)))
+        if (strchr(right, after(s, end)))
             return true;
     }
     return false;
@@ -206,8 +207,10 @@ static bool has_attribute(Str s)
 bool p2o_source_has_attribute(const Place *at, const char *target)
 {
     Str args, text = text_of(at);
+    if (infix_of(name_of(target)) && has_attribute(text, "+-*/%<>=(,[ ", "+-*/%<>=),]: "))
+        return true;
     for (size_t i = 0; next_args(text, target, &i, &args);)
-        if (has_attribute(args))
+        if (has_attribute(args, ",([{:=-", ",)]}:"))
             return true;
     return false;
 }

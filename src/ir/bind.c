@@ -332,6 +332,24 @@ static bool choose_lone(const Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
 
 /* Of the symbols that can be solved for: the lowest role, and among equals the one bound to the
  * plainest value, and then the one that came last.  *forbidden: one would have to be a number. */
+typedef struct Holes {
+    const Bindings *b;
+    bool            any;
+} Holes;
+
+static void see_hole(void *user, Dim sym)
+{
+    Holes *h = user;
+    h->any |= p2o_is_hole(h->b, sym) && !p2o_is_bound(h->b, sym);
+}
+
+static bool has_hole(const Bindings *b, Dim d)
+{
+    Holes h = { .b = b };
+    p2o_dim_symbols(d, see_hole, &h);
+    return h.any;
+}
+
 static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbidden)
 {
     bool found = false;
@@ -346,8 +364,8 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
             *forbidden = true;
             return false;
         }
-        if (role >= ROLE_FILE && p2o_has_soft(b, value))
-            continue;                           /* what is known does not follow what is open */
+        if ((role >= ROLE_FILE && p2o_has_soft(b, value)) || has_hole(b, value))
+            continue;                           /* what is known does not follow what is open, nor anything a -1 */
         if (found && (role > p2o_role(b, *sym) ||
                       (role == p2o_role(b, *sym) && plainness(*to) > plainness(value))))
             continue;

@@ -112,8 +112,8 @@ static Dim open_size(const Numbers *w, const Call *c, Number x)
     const Place *at = p2o_place_at(w->prog->diags, c->loc);
     double       v = x.v;
     bool         reads = p2o_source_reads_sizes(at), written = p2o_source_spells(at, v);
-    bool         shown = p2o_source_shows(at, c->target) && !p2o_source_has_attribute(at, c->target);
-    if (!p2o_source_known(at) || (written && !reads) || (x.option && (written || !(reads || shown))) || (at->library && !reads))
+    bool         own = p2o_source_has_attribute(at, c->target), shown = p2o_source_shows(at, c->target) && !own;
+    if (!p2o_source_known(at) || (own && !reads) || (written && !reads) || (x.option && (written || !(reads || shown))) || (at->library && !reads))
         return NULL;
     Dim d = size_behind(&w->dynamic, v, x.whole, 0);
     if (d || written || size_behind(&w->numbers, v, x.whole, 0) || (!reads && !shown))

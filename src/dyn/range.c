@@ -290,12 +290,25 @@ static void need_sizes(const Program *p, Bindings *b)
     }
 }
 
+/* What the capture itself says of sizes is said again: at others the file is another program's. */
+static void note_capture(const Program *p, Bindings *b)
+{
+    for (size_t i = 0; i < p2o_nneed(b); i++) {
+        const Need *n = p2o_need_at(b, i);
+        const char *text = p2o_str_starts(str_of(n->by), "the capture's") ? p2o_range_need(p, b, n) : NULL;
+        if (text)
+            p2o_diag(p->diags, DIAG_NOTE, n->loc, "the model was captured for %s only: %s", text, n->by);
+    }
+}
+
 bool p2o_range_check(Program *p, Bindings *b)
 {
     need_sizes(p, b);
     bool ok = !report_violated(p, b);
     for (size_t i = 0; ok && i < p->declared.n; i++)
         ok = check_declared(p, b, &p->declared.at[i], true) && check_declared(p, b, &p->declared.at[i], false);
+    if (ok)
+        note_capture(p, b);
     return ok;
 }
 

@@ -373,9 +373,14 @@ static void report_open(void *user, Dim sym)
     int64_t     first = 0, last;
     const Call *c = call_with(s, sym);
     Found       f = search_expression(s, c, sym);
-    if (is_same_in_all(s, sym, &first, &last) && s->failed)
+    bool        same_in_all = is_same_in_all(s, sym, &first, &last);
+    if (same_in_all && s->failed)
         return;                                 /* it waits for another */
-    if (f.n > 1)
+    if (same_in_all)
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, p2o_unsettled_advice(s->prog),
+                        "%s: whether %lld is a number or follows a size cannot be told", c ? c->target : "a call",
+                        (long long)first);
+    else if (f.n > 1)
         p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c ? c->loc : 0, ANOTHER_CAPTURE,
                         "%s: a size was %lld and %lld in the captures; %s and %s give that, among others",
                         c ? c->target : "a call", (long long)first, (long long)last,

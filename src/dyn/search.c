@@ -49,12 +49,13 @@ static void count(const Work *w, Found *f, Dim expr)
     f->n += f->n < 2;
 }
 
-typedef enum Uses { SUM = 1, PRODUCT = 2, QUOTIENT = 4, REMAINDER = 8 } Uses;
+typedef enum Uses { SUM = 1, PRODUCT = 2, QUOTIENT = 4, REMAINDER = 8, CEILING = 16 } Uses;
 
 /* What the line computes with. */
 static unsigned uses_of(const char *text)
 {
-    unsigned uses = strchr(text, '+') || strchr(text, '-') ? SUM : 0;
+    unsigned uses = strchr(text, '+') || strchr(text, '-') ? SUM | CEILING : 0;         /* (x + 1)//2, -(-x//2) */
+    uses |= strstr(text, "ceil") ? CEILING : 0;
     uses |= strchr(text, '*') || strstr(text, "<<") ? PRODUCT : 0;
     uses |= strchr(text, '/') || strstr(text, ">>") || strstr(text, "ceil") || strstr(text, "div") ? QUOTIENT : 0;
     return uses | (strchr(text, '%') || strstr(text, "mod") ? REMAINDER : 0);
@@ -166,7 +167,7 @@ static void try_quotients(Work *w, size_t i)
                 consider(w, p2o_dim_add(t, p2o_dim_floordiv(t, x, number), p2o_dim_int(t, d)), c, magnitude(d), QUOTIENT | SUM, true);
         }
         if (fits(w, i, 1, c - 1, c))
-            consider(w, p2o_dim_ceildiv(t, x, number), c, 0, QUOTIENT, false);
+            consider(w, p2o_dim_ceildiv(t, x, number), c, 0, QUOTIENT | CEILING, false);
         for (int64_t a = 2; a <= LARGEST_FACTOR && c <= LARGEST_FACTOR; a++)
             if (a % c && fits(w, i, a, 0, c))
                 consider(w, p2o_dim_floordiv(t, p2o_dim_mul(t, p2o_dim_int(t, a), x), number), c, a, QUOTIENT | PRODUCT, true);
@@ -184,7 +185,7 @@ static void try_multiples(Work *w, size_t i)
         if (w->want.at[0] % c)
             continue;
         unsigned uses = w->uses & REMAINDER ? REMAINDER : QUOTIENT | PRODUCT;
-        consider(w, p2o_dim_mul(t, number, p2o_dim_ceildiv(t, x, number)), c, 0, uses, false);
+        consider(w, p2o_dim_mul(t, number, p2o_dim_ceildiv(t, x, number)), c, 0, uses | CEILING, false);
         consider(w, p2o_dim_mul(t, number, p2o_dim_floordiv(t, x, number)), c, 0, uses, false);
     }
 }

@@ -43,6 +43,14 @@ expect 4 'make_models.py:[0-9]*): count, y = while_loop' "$top/test/model/data/l
 expect 0 'the number 4 stays one; s was 4 at capture too' "$top/test/model/data/decoder_cache.one.pt2" "$dir/warned.onnx" \
     --input x:b,s,? --input mask:b,?,s,total --input past_k:b,?,p,? --input past_v:b,?,p,?
 
+# a branch in Python: said at conversion, and held against what is asked for
+expect 0 'note: the model was captured for b % 2 = 0 only: the capture.s guard' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3
+expect 0 'note: the model was captured for 4 <= b only' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3
+expect 0 '^guard .* % 2. == 0' inspect "$top/test/model/data/guarded.pt2"
+expect 4 'the model needs s[0-9]* % 2 = 0 .*say 1 = 0' "$top/test/model/data/guarded.pt2" "$dir/no.onnx" --input x:b,3 --dim b=7
+expect 4 'the model needs 4 <= s[0-9]* .*say 4 <= 2' "$top/test/model/data/guarded.pt2" "$dir/no.onnx" --input x:b,3 --dim b=2
+expect 0 'float32\[6, 3\]' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3 --dim b=6
+
 # usage errors: 1
 expect 1 'usage: pt2onnx MODEL'
 expect 0 'usage: pt2onnx MODEL' --help

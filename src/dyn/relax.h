@@ -5,7 +5,7 @@
  * those that the types force.  Of what nothing binds, literals that are the same in every capture stay
  * numbers; for those that differ the one expression of the sizes at hand that gives each capture's value is
  * taken.  It is type inference, not guessing: what several expressions explain is refused, and so is a
- * literal that was a dynamic size at capture and might just be a number. */
+ * literal that may be a number as well as a size, by what it was and by what its line of source shows. */
 #ifndef P2O_DYN_RELAX_H
 #define P2O_DYN_RELAX_H
 

@@ -482,6 +482,21 @@ def save(folder, name):
                 print("%s%s: PyTorch does not capture it: %s" % (name, suffix, str(e).strip().split("\n")[0][:150]))
 
 
+class Guarded(nn.Module):
+    """A branch in Python: PyTorch keeps which sizes take it, and the other one is not in the capture."""
+
+    def forward(self, x):
+        if x.shape[0] % 2 == 0 and x.shape[0] > 3:
+            return x * 2
+        return x * 3
+
+
+def save_guarded(folder):
+    path = os.path.join(folder, "guarded.pt2")
+    torch.export.save(torch.export.export(Guarded(), (torch.randn(8, 3),), dynamic_shapes=({0: torch.export.Dim.AUTO},)), path)
+    strip(path)
+
+
 def strip(path):
     """The same archive without the example inputs and this machine's folders, compressed: fixtures should be small."""
     import re
@@ -502,5 +517,5 @@ def strip(path):
 
 if __name__ == "__main__":
     define_vision()
-    for each in sys.argv[2:] or MODELS:
-        save(sys.argv[1], each)
+    for each in sys.argv[2:] or [*MODELS, "guarded"]:
+        save_guarded(sys.argv[1]) if each == "guarded" else save(sys.argv[1], each)

@@ -309,6 +309,23 @@ static Dim filled_size(const Settling *s, Dim sym, int64_t literal)
     return NULL;
 }
 
+/* The size of the axis that a slice or select cuts; NULL: it is neither. */
+static Dim cut_axis(const Settling *s, const Call *c)
+{
+    int64_t dim;
+    bool    cuts = same(c->target, "aten::slice.Tensor") || same(c->target, "aten::select.int");
+    if (!cuts || c->nargs < 2 || c->args[0].kind != ARG_VAR || c->args[1].kind != ARG_INT || !p2o_dim_is_int(c->args[1].i, &dim))
+        return NULL;
+    Shape shape = c->args[0].var->type.shape;
+    dim += dim < 0 ? shape.rank : 0;
+    return dim >= 0 && dim < shape.rank ? p2o_resolve(s->bind, shape.at[dim]) : NULL;
+}
+
+static bool computes_args(const Settling *s, const Call *c)
+{
+    return p2o_source_computes_args(p2o_place_at(s->prog->diags, c->loc), c->target);
+}
+
 /* What a literal that was the same in every capture may follow, if it is no number; NULL: it is one. */
 static const char *doubt(const Settling *s, const Call *c, Dim sym, int64_t literal)
 {
@@ -325,8 +342,12 @@ static const char *doubt(const Settling *s, const Call *c, Dim sym, int64_t lite
     }
     if (like)
         return p2o_dim_text(s->prog->dims, like);
-    bool one = c && p2o_ncapture(s->bind) == 1 && p2o_is_computed(s->prog, c, literal) && !is_fixed_size(s, literal);
-    return one ? "a size" : NULL;
+    if (!c || !p2o_is_computed(s->prog, c, literal) || is_fixed_size(s, literal))
+        return NULL;
+    Dim axis = cut_axis(s, c);
+    if (axis)                                   /* of a fixed size it is a fixed part; of another, what the line computes */
+        return !p2o_dim_is_int(axis, NULL) && (p2o_ncapture(s->bind) == 1 || computes_args(s, c)) ? "a size" : NULL;
+    return p2o_ncapture(s->bind) == 1 ? "a size" : NULL;
 }
 
 /* A number, or the size that it was at capture?  Either would be a guess. */

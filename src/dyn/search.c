@@ -168,7 +168,7 @@ static void try_quotients(Work *w, size_t i)
         }
         if (fits(w, i, 1, c - 1, c))
             consider(w, p2o_dim_ceildiv(t, x, number), c, 0, QUOTIENT | CEILING, false);
-        for (int64_t a = 2; a <= LARGEST_FACTOR && c <= LARGEST_FACTOR; a++)
+        for (int64_t a = 2; a <= LARGEST_FACTOR; a++)
             if (a % c && fits(w, i, a, 0, c))
                 consider(w, p2o_dim_floordiv(t, p2o_dim_mul(t, p2o_dim_int(t, a), x), number), c, a, QUOTIENT | PRODUCT, true);
     }
@@ -256,6 +256,7 @@ Found p2o_search(const Search *s, Dim literal)
     bool is_size = w.found[PLAIN].n > 0;
     for (size_t i = 0; i < s->npresent && !is_size; i++)
         consider(&w, s->present[i], 0, 0, 0, false);
+    is_size = w.found[PLAIN].n > 0;
     if (w.found[PLAIN].n == 1) {
         Dim rival = rival_of(&w);
         if (rival)
@@ -263,7 +264,7 @@ Found p2o_search(const Search *s, Dim literal)
         if (!w.known)
             return w.found[PLAIN];
     }
-    if (!w.found[PLAIN].n) {
+    if (!is_size) {
         try_pairs(&w);
         try_products(&w);
     }
@@ -278,7 +279,8 @@ Found p2o_search(const Search *s, Dim literal)
         try_remainders(&w, s->padded);
     Found f = w.found[PLAIN];
     count_both(&w, &f, &w.found[SHOWN]);
-    if (!f.n || !w.known)
+    bool shown = w.known && p2o_source_computes_args(s->at, s->target);         /* then its numbers are there too */
+    if (!w.known || (!is_size && !w.found[SHOWN].n && !shown))
         count_both(&w, &f, &w.found[OTHER]);
     return f;
 }

@@ -215,6 +215,29 @@ bool p2o_source_has_attribute(const Place *at, const char *target)
     return false;
 }
 
+static bool has_arithmetic(Str s)
+{
+    static const char *const calls[] = { "int(", "min(", "max(", "abs(", "round(", "ceil(", "floor(", "sqrt(", "log" };
+    for (size_t i = 1; i < s.n; i++) {
+        bool minus = s.p[i] == '-' && !strchr(",([:=", before(s, i));          /* not a sign */
+        if (strchr("+*/%", s.p[i]) || minus)
+            return true;
+        for (size_t k = 0; k < COUNT_OF(calls); k++)
+            if (!is_word(s.p[i - 1]) && p2o_str_starts((Str){ s.p + i, s.n - i }, calls[k]))
+                return true;
+    }
+    return false;
+}
+
+bool p2o_source_computes_args(const Place *at, const char *target)
+{
+    Str args, text = text_of(at);
+    for (size_t i = 0; next_args(text, target, &i, &args);)
+        if (has_arithmetic(args))
+            return true;
+    return false;
+}
+
 bool p2o_source_reads_sizes(const Place *at)
 {
     static const char *const words[] = { ".shape", ".size(", "len(", ".numel(", ".nelement(" };

@@ -18,6 +18,8 @@ bool p2o_source_computes(const Place *at, double number);
 bool p2o_source_shows(const Place *at, const char *target);
 /* How often the number is an argument or an item of one there. */
 int  p2o_source_items(const Place *at, const char *target, double number);
+/* It computes in the operator's arguments there: x[:, : n // 2]. */
+bool p2o_source_computes_args(const Place *at, const char *target);
 /* One of its arguments, or an item of one, is an attribute there: self.heads. */
 bool p2o_source_has_attribute(const Place *at, const char *target);
 /* The line asks a tensor for its sizes. */

@@ -7,8 +7,8 @@
 #include "dyn/soften.h"
 #include "dyn/source.h"
 
-typedef struct Alike {                  /* numbers that equal a size */
-    Dim         size;
+typedef struct Alike {                  /* numbers that may follow a size */
+    const char *size;
     const Call *first;
     double      number;                 /* the first one */
     size_t      n;
@@ -106,29 +106,29 @@ typedef struct Number {
     bool   option;              /* no operand: a kernel's size, a probability */
 } Number;
 
-/* The size that the number may follow, by what the line shows; NULL: it is a number. */
-static Dim open_size(const Numbers *w, const Call *c, Number x)
+/* What the number may follow, by what the line shows; NULL: it is a number. */
+static const char *open_size(const Numbers *w, const Call *c, Number x)
 {
     const Place *at = p2o_place_at(w->prog->diags, c->loc);
     double       v = x.v;
     bool         reads = p2o_source_reads_sizes(at), written = p2o_source_spells(at, v);
     bool         own = p2o_source_has_attribute(at, c->target), shown = p2o_source_shows(at, c->target) && !own;
-    if (!p2o_source_known(at) || (own && !reads) || (written && !reads) || (x.option && (written || !(reads || shown))) || (at->library && !reads))
+    if (!p2o_source_known(at) || ((own || written || at->library) && !reads) || (x.option && (written || !(reads || shown))))
         return NULL;
     Dim d = size_behind(&w->dynamic, v, x.whole, 0);
-    if (d || written || size_behind(&w->numbers, v, x.whole, 0) || (!reads && !shown))
-        return d;
-    d = size_behind(&w->dynamic, x.option ? 2 * v : v, x.whole, x.option ? 0 : -1);
+    if (!d && (written || size_behind(&w->numbers, v, x.whole, 0) || (!reads && !shown)))
+        return NULL;
+    d = d ? d : size_behind(&w->dynamic, x.option ? 2 * v : v, x.whole, x.option ? 0 : -1);
     d = d ? d : size_behind(&w->dynamic, v, x.whole, 1);
     bool computed = x.whole && !x.option && shown && v != 0 && p2o_ncapture(w->bind) == 1;
-    return d || !computed ? d : w->fixed.at[0];
+    return d ? p2o_dim_text(w->prog->dims, d) : computed ? "a size" : NULL;
 }
 
-static void note_alike(Numbers *w, bool open, Dim size, const Call *c, double v)
+static void note_alike(Numbers *w, bool open, const char *size, const Call *c, double v)
 {
     for (size_t i = 0; i < (open ? w->open.n : w->warned.n); i++) {
         Alike *x = open ? &w->open.at[i] : &w->warned.at[i];
-        if (x->size == size) {
+        if (same(x->size, size)) {
             x->n++;
             return;
         }
@@ -142,13 +142,13 @@ static void note_alike(Numbers *w, bool open, Dim size, const Call *c, double v)
 
 static void see_number(Numbers *w, const Call *c, Number x)
 {
-    int64_t hint;
-    Dim     size = open_size(w, c, x);
+    int64_t     hint;
+    const char *size = open_size(w, c, x);
     if (size)
         note_alike(w, true, size, c, x.v);
     for (size_t i = 0; i < w->fixed.n && !size && !x.option; i++)
         if (same_in_all(w->bind, w->fixed.at[i], &hint) && (double)hint == x.v)
-            note_alike(w, false, w->fixed.at[i], c, x.v);
+            note_alike(w, false, p2o_dim_name(w->fixed.at[i]), c, x.v);
 }
 
 static bool number_in(const Arg *x, double *v)
@@ -194,7 +194,7 @@ static void see_pads(Numbers *w, const Call *c)
     int          zeros = 0;
     Dim          axis = NULL;
     double       v;
-    if (!p2o_is_pad(c) || !p2o_source_shows(at, c->target) || p2o_source_has_attribute(at, c->target) || at->library)
+    if (!p2o_is_pad(c) || c->args[0].kind != ARG_VAR || !p2o_source_shows(at, c->target) || p2o_source_has_attribute(at, c->target) || at->library)
         return;
     Shape s = c->args[0].var->type.shape;
     for (uint32_t i = 0; i < c->args[1].n && (int)i / 2 < s.rank; i++) {
@@ -205,7 +205,7 @@ static void see_pads(Numbers *w, const Call *c)
         axis = p2o_dim_is_int(d, NULL) ? axis : d;
     }
     if (axis && zeros > p2o_source_items(at, c->target, 0))
-        note_alike(w, true, axis, c, 0);
+        note_alike(w, true, p2o_dim_text(w->prog->dims, axis), c, 0);
 }
 
 static void see_arg(Numbers *w, const Call *c, const SchemaArg *a, const Arg *x)
@@ -248,13 +248,13 @@ static bool report_numbers(const Numbers *w)
         const Alike *x = &w->open.at[i];
         p2o_diag_advise(w->prog->diags, DIAG_NOT_DYNAMIC, x->first->loc, p2o_unsettled_advice(w->prog),
                         "%s: whether %g is a number or follows %s cannot be told from %s%s", x->first->target, x->number,
-                        p2o_dim_text(w->prog->dims, x->size), several ? "these captures" : "one capture", and_more(w, x));
+                        x->size, several ? "these captures" : "one capture", and_more(w, x));
     }
     for (size_t i = 0; i < w->warned.n && !w->open.n; i++) {
         const Alike *x = &w->warned.at[i];
         p2o_diag_advise(w->prog->diags, DIAG_WARN, x->first->loc, "if it follows the size, give a second capture at another",
                         "%s: the number %g stays one; %s was %g at capture too%s", x->first->target, x->number,
-                        p2o_dim_name(x->size), x->number, and_more(w, x));
+                        x->size, x->number, and_more(w, x));
     }
     return w->open.n == 0;
 }

@@ -63,25 +63,26 @@ static void each_literal(Soften *s, Body *body, LiteralFn *fn)
     }
 }
 
-/* x[1:4] and x[1] look alike. */
-static uintptr_t *count_slot(Soften *s, const Call *c, int64_t v)
+/* A number as a pointer.  x[1:4] and x[1] look alike. */
+static void **count_slot(Soften *s, const Call *c, int64_t v)
 {
     bool subscript = same(c->target, "aten::slice.Tensor") || same(c->target, "aten::select.int");
     const char *key = p2o_printf(s->prog->arena, "%u %s %lld", c->loc, subscript ? "[]" : c->target, (long long)v);
-    return (uintptr_t *)p2o_map_slot(&s->counts, str_of(key));
+    return p2o_map_slot(&s->counts, str_of(key));
 }
 
 static void count_literal(Soften *s, Call *c, Arg *x, int64_t v)
 {
+    void **slot = count_slot(s, c, v);
     (void)x;
-    ++*count_slot(s, c, v);
+    *slot = (void *)((uintptr_t)*slot + 1);
 }
 
 /* Its line has the number as often as the line's calls of the operator. */
 static bool is_written(Soften *s, const Call *c, int64_t v)
 {
     const Place *at = p2o_place_at(s->prog->diags, c->loc);
-    return p2o_source_known(at) && (uintptr_t)p2o_source_items(at, c->target, (double)v) >= *count_slot(s, c, v);
+    return p2o_source_known(at) && (uintptr_t)p2o_source_items(at, c->target, (double)v) >= (uintptr_t)*count_slot(s, c, v);
 }
 
 bool p2o_is_computed(const Program *p, const Call *c, int64_t literal)

@@ -678,6 +678,8 @@ static void lower_call(Lower *lo, const Call *c)
         lower_complex(lo, c, complex, out);
     else
         lower_real(lo, c, out);
+    for (int i = 0; i < 2 * c->nouts; i++)
+        lo->failed |= out[i] && out[i]->dtype == DT_NONE;               /* a node that could not be made, which was said */
     for (int i = 0; i < 2 * c->nouts && !lo->failed; i++)
         bind_result(lo, c, c->outs[i % c->nouts], out[i], i >= c->nouts);
 }

@@ -873,6 +873,7 @@ static Value *lower_grouped_mm(Lower *lo, const Call *c)
     p2o_build_many(lo->b, ONNX_Split, ATTRS(attr_int("axis", 0)),
                    INPUTS(tensor_as(lo, c, "offs", DT_I64), ints_const(lo, ones, (size_t)n)), (int)n, end);
     for (int64_t i = 0; i < n; i++) {
+        end[i]->shape = rows->shape;            /* one each, however many offs has */
         Value *group = emit(lo, ONNX_Slice, a, from, end[i], rows);
         part[i] = emit(lo, ONNX_MatMul, group, select_axis(lo, b, 0, p2o_dim_int(lo->dims, i)));
         from = end[i];

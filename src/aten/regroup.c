@@ -515,6 +515,13 @@ static bool is_open_inside(Infer *in, Dim i, Dim size)
            v <= most;
 }
 
+/* A negative one counts from the end. */
+static Dim open_bound(Infer *in, Dim i, Dim size)
+{
+    int64_t v;
+    return p2o_hint_at(in->bind, i, 0, &v) && v < 0 ? p2o_dim_add(in->dims, size, i) : i;
+}
+
 bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
 {
     bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
@@ -523,8 +530,8 @@ bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
                          p2o_dim_text(in->dims, end));
         return false;
     }
-    *from = open_start ? start : *from;
-    *to = open_end ? end : *to;
+    *from = open_start ? open_bound(in, start, size) : *from;
+    *to = open_end ? open_bound(in, end, size) : *to;
     return true;
 }
 

@@ -122,8 +122,8 @@ static bool settle_weights(const Align *a)
         }
         if (equal || (v[0] && p2o_baked_tensor(a->ops, a->p[0], a->bind, first, v, a->n)))
             continue;
-        p2o_diag_advise(x->diags, DIAG_NOT_DYNAMIC, 0, "compute it in forward() from the input's shape, or pass it as an input",
-                        "the constant '%s' differs between captures: it was computed from a size",
+        p2o_diag_advise(x->diags, DIAG_NOT_DYNAMIC, 0, "capture one model with the same weights; what forward() makes of a size, compute with torch operators or pass as an input",
+                        "'%s' differs between the captures",
                         first->fqn ? first->fqn : first->name);
         return false;
     }
@@ -157,8 +157,8 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
         return x->i == y || differs_in(a, c, d, k, "has another symbolic size than");
     if (p2o_dim_is_int(x->i, &v) && v == w)
         return true;
-    if (w == INT64_MAX || (p2o_dim_is_int(x->i, &v) && v == INT64_MAX))
-        return differs_in(a, c, d, k, "ends elsewhere than");
+    if (w == INT64_MAX || (p2o_dim_is_int(x->i, &v) && v == INT64_MAX) || (p2o_hint_at(a->bind, x->i, 0, &v) && (v < 0) != (w < 0)))
+        return differs_in(a, c, d, k, "begins or ends elsewhere than");
     open_literal(a, c, k, x, w);
     return true;
 }

@@ -119,19 +119,6 @@ static bool add_factor(Spread *s, Dim d)
     return true;
 }
 
-/* 4*x - 12 without its 4. */
-static Dim without_number(Dims *t, Dim d)
-{
-    int64_t g = 0;
-    for (int i = 0; i < p2o_dim_nterm(d); i++)
-        for (int64_t c = p2o_dim_term(d, i)->coef, r; c; c = r) {
-            r = g % c;
-            g = c;
-        }
-    Dim q = p2o_dim_exact_div(t, d, p2o_dim_int(t, g < 0 ? -g : g));
-    return q ? q : d;
-}
-
 /* Atoms that divide every term, and the sum that remains; numbers are left out. */
 static bool add_factors(Spread *s, Dim d)
 {
@@ -140,7 +127,7 @@ static bool add_factors(Spread *s, Dim d)
     for (int i = 0; first && i < first->natom; i++)
         for (Dim q; ok && (q = p2o_dim_exact_div(s->in->dims, d, first->atom[i])); d = q)
             ok = add_factor(s, first->atom[i]);
-    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, without_number(s->in->dims, d)));
+    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, p2o_dim_without_number(s->in->dims, d)));
 }
 
 static void count_way(Spread *s)
@@ -400,7 +387,7 @@ static Dim unclear_size(const Infer *in, const Known *x, Shape to, const Hints *
     for (int i = 0; open > 1 && i < x->shape.rank; i++) {
         if (!x->shape.at[i] || p2o_dim_is_int(x->shape.at[i], NULL))
             continue;
-        if (was_one(in, &x->hints[i]) && (ones != 1 || !is_alone(x, to, to_group, i)))
+        if (was_one(in, &x->hints[i]) && (ones != 1 || !p2o_dim_is_sym(x->shape.at[i]) || !is_alone(x, to, to_group, i)))
             return x->shape.at[i];
         for (int k = 0; is_dynamic(in, x->shape.at[i]) && k < x->shape.rank; k++)
             if (could_be_exchanged(in, x, to, to_group, i, k))

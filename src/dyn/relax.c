@@ -441,8 +441,9 @@ static bool has_dynamic_one(const Body *body, Bindings *b);
 static bool is_dynamic_one(const Var *v, Bindings *b)
 {
     for (int k = 0; v && k < v->type.shape.rank; k++) {
-        Dim d = p2o_resolve(b, v->type.shape.at[k]);
-        if (!p2o_dim_is_int(d, NULL) && !p2o_has_soft(b, d) && was_one_in_all(b, d))
+        Dim  d = p2o_resolve(b, v->type.shape.at[k]);
+        bool literal = p2o_dim_is_int(d, NULL) || (p2o_dim_is_sym(d) && p2o_has_soft(b, d));
+        if (!literal && was_one_in_all(b, p2o_dim_without_number(p2o_bindings_dims(b), d)))
             return true;
     }
     return false;

@@ -144,9 +144,9 @@ static void try_line(Work *w, size_t i)
         if (a == 0 || __builtin_mul_overflow(a, w->have.at[i].at[0], &d) || __builtin_sub_overflow(w->want.at[0], d, &d) ||
             !fits(w, i, a, d, 1))
             continue;
-        bool far = magnitude(d) > (a == 1 ? LARGEST_OFFSET : a > 1 ? 1 : 0);
+        bool near = magnitude(d) <= (a == 1 ? LARGEST_OFFSET : a > 1 ? 1 : 0) || (a > 1 && magnitude(d) == a);  /* a*(x + 1) */
         consider(w, p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_int(t, a), x), p2o_dim_int(t, d)), a > 1 ? a : 0, magnitude(d),
-                 (d || a < 0 ? SUM : 0) | (a > 1 ? PRODUCT : 0), far);
+                 (d || a < 0 ? SUM : 0) | (a > 1 ? PRODUCT : 0), !near);
     }
 }
 
@@ -174,12 +174,18 @@ static void try_quotients(Work *w, size_t i)
     }
 }
 
-/* Filled up to a multiple, or cut to one. */
+/* Filled up to a multiple, or cut to one; a multiple of a part. */
 static void try_multiples(Work *w, size_t i)
 {
-    enum { LARGEST = 128 };
+    enum { LARGEST = 128, SMALL = 8 };
     Dims *t = w->s->dims;
     Dim   x = w->s->sizes[i];
+    for (int64_t a = 2; a <= SMALL; a++)
+        for (int64_t c = 2; c <= SMALL && w->want.at[0] % a == 0; c++) {
+            Dim times = p2o_dim_int(t, a), by = p2o_dim_int(t, c);
+            consider(w, p2o_dim_mul(t, times, p2o_dim_floordiv(t, x, by)), a, c, QUOTIENT | PRODUCT, false);
+            consider(w, p2o_dim_mul(t, times, p2o_dim_ceildiv(t, x, by)), a, c, QUOTIENT | PRODUCT | CEILING, false);
+        }
     for (int64_t c = 2; c <= LARGEST; c++) {
         Dim number = p2o_dim_int(t, c);
         if (w->want.at[0] % c)

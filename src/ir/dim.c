@@ -455,6 +455,18 @@ static void gather_symbols(Symbols *s, Dim d)
             gather_symbols(s, d->term[i].atom[k]);
 }
 
+Dim p2o_dim_without_number(Dims *t, Dim d)
+{
+    int64_t g = 0;
+    for (int i = 0; i < p2o_dim_nterm(d); i++)
+        for (int64_t c = p2o_dim_term(d, i)->coef, r; c; c = r) {
+            r = g % c;
+            g = c;
+        }
+    Dim q = p2o_dim_exact_div(t, d, p2o_dim_int(t, g < 0 ? -g : g));
+    return q ? q : d;
+}
+
 void p2o_dim_symbols(Dim d, DimVisitFn *fn, void *user)
 {
     Symbols s;

@@ -60,6 +60,8 @@ Dim p2o_dim_max_of(Dims *t, int n, const Dim *list);
 Dim p2o_dim_pow(Dims *t, Dim a, int64_t e);             /* e >= 0 */
 /* a / b where b divides a as a polynomial, so for every b but 0; NULL when that cannot be seen. */
 Dim p2o_dim_exact_div(Dims *t, Dim a, Dim b);
+/* 4*x - 12 without its 4. */
+Dim p2o_dim_without_number(Dims *t, Dim d);
 
 bool        p2o_dim_is_int(Dim d, int64_t *v);          /* v may be NULL; false for NULL */
 bool        p2o_dim_is_sym(Dim d);

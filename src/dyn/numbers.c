@@ -100,6 +100,27 @@ static Dim size_behind(const Map *sizes, double v, bool whole, int64_t off)
     return NULL;
 }
 
+/* What two sizes that vary made together in every capture: m - n, 1/(n*m), n/m. */
+static Dim pair_behind(const Numbers *w, double v)
+{
+    for (size_t i = 0; i < w->fixed.n; i++) {
+        for (size_t k = 0; k < w->fixed.n; k++) {
+            bool    fits[5] = { k != i, k < i, k < i, k < i, k != i };
+            int64_t x, y;
+            for (int c = 0; c < p2o_ncapture(w->bind); c++) {
+                bool         known = p2o_hint_at(w->bind, w->fixed.at[i], c, &x) && p2o_hint_at(w->bind, w->fixed.at[k], c, &y);
+                double       a = (double)x, b = (double)y;
+                const double made[5] = { a - b, a + b, a * b, 1 / (a * b), a / b };
+                for (size_t m = 0; m < COUNT_OF(made); m++)
+                    fits[m] &= known && fabs(made[m] - v) <= 1e-9 * fabs(v);
+            }
+            if (fits[0] || fits[1] || fits[2] || fits[3] || fits[4])
+                return w->fixed.at[i];
+        }
+    }
+    return NULL;
+}
+
 typedef struct Number {
     double v;
     bool   whole;               /* an int */
@@ -121,6 +142,8 @@ static const char *open_size(const Numbers *w, const Call *c, Number x)
     d = d ? d : size_behind(&w->dynamic, x.option ? 2 * v : v, x.whole, x.option ? 0 : -1);
     d = d ? d : size_behind(&w->dynamic, v, x.whole, 1);
     bool computed = x.whole && !x.option && shown && v != 0 && p2o_ncapture(w->bind) == 1;
+    if (!d && !x.option && shown && isfinite(v) && v != 0 && v != 1 && p2o_ncapture(w->bind) > 1)
+        d = pair_behind(w, v);
     return d ? p2o_dim_text(w->prog->dims, d) : computed ? "a size" : NULL;
 }
 

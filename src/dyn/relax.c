@@ -219,6 +219,13 @@ static bool is_fixed_size(const Settling *s, int64_t literal)
     return false;
 }
 
+/* Or half of one, or the like: head_dim // 2. */
+static bool is_near_fixed(const Settling *s, int64_t v)
+{
+    return is_fixed_size(s, 2 * v) || is_fixed_size(s, 4 * v) || is_fixed_size(s, v - 1) || is_fixed_size(s, v + 1) ||
+           (v % 2 == 0 && is_fixed_size(s, v / 2));
+}
+
 static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
 {
     bool equal = p2o_hint_at(s->bind, sym, 0, first);
@@ -347,7 +354,7 @@ static const char *doubt(const Settling *s, const Call *c, Dim sym, int64_t lite
     Dim axis = cut_axis(s, c);
     if (axis)                                   /* of a fixed size it is a fixed part; of another, what the line computes */
         return !p2o_dim_is_int(axis, NULL) && (p2o_ncapture(s->bind) == 1 || computes_args(s, c)) ? "a size" : NULL;
-    return p2o_ncapture(s->bind) == 1 ? "a size" : NULL;
+    return p2o_ncapture(s->bind) == 1 || (computes_args(s, c) && !is_near_fixed(s, literal)) ? "a size" : NULL;
 }
 
 /* A number, or the size that it was at capture?  Either would be a guess. */

@@ -290,10 +290,7 @@ void needs_equal(Infer *in, Dim a, Dim b, const char *what)
 static bool was_always_one(Infer *in, Dim d)
 {
     int64_t v;
-    for (int k = 0; k < p2o_ncapture(in->bind); k++)
-        if (!p2o_hint_at(in->bind, d, k, &v) || v != 1)
-            return false;
-    return true;
+    return p2o_hint_in_all(in->bind, d, &v) && v == 1;
 }
 
 /* A size that was 1 and grew there: captures at 1 do not show what others would do. */

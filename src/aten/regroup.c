@@ -107,7 +107,7 @@ typedef struct Spread {
     Hints  hint[MAX_FACTORS];
     Hints  left[MAX_RANK], part[MAX_RANK];
     Dim    value[MAX_RANK], found[MAX_RANK];
-    int    ways;                /* 2: several */
+    int    ways, tries;         /* ways 2: several, or too many to try */
     bool   plain;               /* sizes are as they are, and numbers by themselves */
 } Spread;
 
@@ -158,6 +158,9 @@ static bool take_factor(Spread *s, int k, int i)
 
 static void spread_from(Spread *s, int k)
 {
+    enum { MOST_TRIES = 20000 };
+    if (s->tries++ > MOST_TRIES)
+        s->ways = 2;
     if (k == s->nfactor)
         count_way(s);
     for (int i = 0; k < s->nfactor && i < s->n && s->ways < 2; i++) {

@@ -1,6 +1,7 @@
 #include "dyn/align.h"
 
 #include "dyn/baked.h"
+#include "dyn/soften.h"
 
 typedef struct OpenFloat {              /* a float that differs between captures */
     Call  *call;
@@ -163,11 +164,6 @@ static bool align_int(const Align *a, const Call *c, const Call *d, int k, Arg *
     return true;
 }
 
-static bool is_view(const Call *c)
-{
-    return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
-}
-
 static bool mentions(const Arg *x, const Var *v)
 {
     bool found = x->kind == ARG_VAR && x->var == v;
@@ -194,7 +190,7 @@ static bool is_only_expanded(const Program *p, const Var *v)
  * gives the same. */
 static bool drops_ones(const Align *a, const Call *c, const Call *d, int k)
 {
-    return is_view(c) && c->nouts == 1 && c->outs[0] && d->outs[0] &&
+    return p2o_is_reshape(c) && c->nouts == 1 && c->outs[0] && d->outs[0] &&
            is_only_expanded(a->p[0], c->outs[0]) && is_only_expanded(a->p[k], d->outs[0]);
 }
 
@@ -310,7 +306,7 @@ static bool align_arg(const Align *a, Call *c, const Call *d, int k, Arg *x, con
 /* Names of one thing: which of them PyTorch takes depends on strides, and those on sizes of 1. */
 static bool same_target(const Call *c, const Call *d)
 {
-    return same(c->target, d->target) || (is_view(c) && is_view(d));
+    return same(c->target, d->target) || (p2o_is_reshape(c) && p2o_is_reshape(d));
 }
 
 static bool align_call(const Align *a, int k, Call *c, const Call *d)

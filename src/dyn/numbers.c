@@ -44,22 +44,13 @@ static void see_symbol(void *user, Dim sym)
     f->any |= is_fixed(f->w, sym);
 }
 
-static bool same_in_all(Bindings *b, Dim d, int64_t *v)
-{
-    int64_t other;
-    bool    known = p2o_hint_at(b, d, 0, v);
-    for (int k = 1; k < p2o_ncapture(b) && known; k++)
-        known = p2o_hint_at(b, d, k, &other) && other == *v;
-    return known;
-}
-
 static void see_type(Numbers *w, const Type *t)
 {
     for (int k = 0; t->kind == TY_TENSOR && k < t->shape.rank; k++) {
         Dim     d = p2o_resolve(w->bind, t->shape.at[k]);
         Follows f = { .w = w };
         int64_t v;
-        if (!d || !same_in_all(w->bind, d, &v))
+        if (!d || !p2o_hint_in_all(w->bind, d, &v))
             continue;
         p2o_dim_symbols(d, see_symbol, &f);
         int64_t *own = NEW(w->prog->arena, int64_t);
@@ -170,7 +161,7 @@ static void see_number(Numbers *w, const Call *c, Number x)
     if (size)
         note_alike(w, true, size, c, x.v);
     for (size_t i = 0; i < w->fixed.n && !size && !x.option; i++)
-        if (same_in_all(w->bind, w->fixed.at[i], &hint) && (double)hint == x.v)
+        if (p2o_hint_in_all(w->bind, w->fixed.at[i], &hint) && (double)hint == x.v)
             note_alike(w, false, p2o_dim_name(w->fixed.at[i]), c, x.v);
 }
 

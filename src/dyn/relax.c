@@ -74,6 +74,7 @@ typedef struct Settling {
     Map       calls;            /* open sizes, by name -> Call */
     VEC(Dim)  present;          /* sizes of tensors all over the program */
     Map       seen;
+    Map       fixed;            /* sizes of weights */
     bool      failed;
 } Settling;
 
@@ -85,8 +86,9 @@ static void index_present(Settling *s, const Var *v)
         Dim d = p2o_resolve(s->bind, v->type.shape.at[k]);
         if (!d || p2o_dim_is_int(d, NULL) || p2o_has_soft(s->bind, d))
             continue;
-        if (!*seen_slot(s, d))
-            VEC_PUSH(s->prog->arena, &s->present, d);
+        if (*seen_slot(s, d))
+            continue;
+        VEC_PUSH(s->prog->arena, &s->present, d);
         *seen_slot(s, d) = s;
         for (size_t i = 0; i < p2o_nneed(s->bind); i++) {               /* equal wherever the model works */
             const Need *n = p2o_need_at(s->bind, i);
@@ -121,11 +123,37 @@ static void index_body(Settling *s, const Body *b)
     }
 }
 
+static Str size_key(const int64_t *v) { return (Str){ (const char *)v, sizeof *v }; }
+
+/* The literal is a size of a weight. */
+static bool is_fixed_size(const Settling *s, int64_t literal) { return p2o_map_get(&s->fixed, size_key(&literal)) != NULL; }
+
+/* Or half of one, or the like: head_dim // 2. */
+static bool is_near_fixed(const Settling *s, int64_t v)
+{
+    bool small = v < INT64_MAX / 4;
+    return (small && (is_fixed_size(s, 2 * v) || is_fixed_size(s, 4 * v) || is_fixed_size(s, v + 1))) || is_fixed_size(s, v - 1) ||
+           (v % 2 == 0 && is_fixed_size(s, v / 2));
+}
+
+static void index_weights(Settling *s)
+{
+    for (size_t i = 0; i < s->prog->weights.n; i++) {
+        Shape shape = s->prog->weights.at[i]->type.shape;
+        for (int k = 0; k < shape.rank; k++) {
+            int64_t *v = NEW(s->prog->arena, int64_t);
+            if (p2o_dim_is_int(shape.at[k], v))
+                *p2o_map_slot(&s->fixed, size_key(v)) = s->prog;
+        }
+    }
+}
+
 /* Goes through the program once, so that each open size finds its call at once. */
 static Settling new_settling(Program *p, Bindings *b)
 {
     Settling s = { .prog = p, .bind = b, .scope = input_symbols(p, b), .calls = { .arena = p->arena },
-                   .seen = { .arena = p->arena } };
+                   .seen = { .arena = p->arena }, .fixed = { .arena = p->arena } };
+    index_weights(&s);
     index_body(&s, p->main);
     return s;
 }
@@ -206,24 +234,6 @@ static Dim looks_like(const Settling *s, Dim sym, int64_t literal)
             return bases.syms.at[i];
     }
     return NULL;
-}
-
-/* The literal is a size of a weight. */
-static bool is_fixed_size(const Settling *s, int64_t literal)
-{
-    int64_t v;
-    for (size_t i = 0; i < s->prog->weights.n; i++)
-        for (int k = 0; k < s->prog->weights.at[i]->type.shape.rank; k++)
-            if (p2o_dim_is_int(s->prog->weights.at[i]->type.shape.at[k], &v) && v == literal)
-                return true;
-    return false;
-}
-
-/* Or half of one, or the like: head_dim // 2. */
-static bool is_near_fixed(const Settling *s, int64_t v)
-{
-    return is_fixed_size(s, 2 * v) || is_fixed_size(s, 4 * v) || is_fixed_size(s, v - 1) || is_fixed_size(s, v + 1) ||
-           (v % 2 == 0 && is_fixed_size(s, v / 2));
 }
 
 static bool is_same_in_all(const Settling *s, Dim sym, int64_t *first, int64_t *last)
@@ -437,10 +447,7 @@ static bool report_unsettled(const Program *p, const Bindings *b)
 static bool was_one_in_all(Bindings *b, Dim d)
 {
     int64_t v;
-    for (int k = 0; k < p2o_ncapture(b); k++)
-        if (!p2o_hint_at(b, d, k, &v) || v != 1)
-            return false;
-    return true;
+    return p2o_hint_in_all(b, d, &v) && v == 1;
 }
 
 static bool has_dynamic_one(const Body *body, Bindings *b);

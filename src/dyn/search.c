@@ -119,7 +119,7 @@ static void try_products(Work *w)
 }
 
 static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-static int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
+static int64_t magnitude(int64_t v) { return v >= 0 ? v : v == INT64_MIN ? INT64_MAX : -v; }
 
 /* The values of (a*x + d)//c against what is wanted, before a Dim is made of it. */
 static bool fits(const Work *w, size_t i, int64_t a, int64_t d, int64_t c)

@@ -22,7 +22,7 @@ static bool is_size_arg(const Call *c, int k)
     return a->base == SB_SYMINT || p2o_op_counts(c->op, a->name);
 }
 
-static bool is_reshape(const Call *c)
+bool p2o_is_reshape(const Call *c)
 {
     return same(c->target, "aten::view") || same(c->target, "aten::reshape") || same(c->target, "aten::_unsafe_view");
 }
@@ -88,7 +88,7 @@ static bool is_written(Soften *s, const Call *c, int64_t v)
 bool p2o_is_computed(const Program *p, const Call *c, int64_t literal)
 {
     const Place *at = p2o_place_at(p->diags, c->loc);
-    return !is_reshape(c) && p2o_source_shows(at, c->target) && !p2o_source_spells(at, (double)literal) && !at->library &&
+    return !p2o_is_reshape(c) && p2o_source_shows(at, c->target) && !p2o_source_spells(at, (double)literal) && !at->library &&
            !p2o_source_has_attribute(at, c->target);
 }
 
@@ -134,7 +134,7 @@ void p2o_soften_holes(Bindings *b, const Body *body)
 {
     for (size_t i = 0; i < body->calls.n; i++) {
         const Call *c = body->calls.at[i];
-        if (is_reshape(c) && c->nargs > 1 && c->args[1].kind == ARG_LIST && c->outs[0])
+        if (p2o_is_reshape(c) && c->nargs > 1 && c->args[1].kind == ARG_LIST && c->outs[0])
             soften_hole(b, c, &c->args[1]);
         for (int k = 0; k < c->nargs; k++)
             if (c->args[k].kind == ARG_BODY)

@@ -17,5 +17,6 @@ void p2o_soften_holes(Bindings *b, const Body *body);
  * told by the number of elements. */
 bool p2o_is_computed(const Program *p, const Call *c, int64_t literal);
 bool p2o_is_pad(const Call *c);
+bool p2o_is_reshape(const Call *c);
 
 #endif

@@ -98,12 +98,13 @@ static bool is_inside_torch(Str file)
     return false;
 }
 
-/* The line below a frame. */
+/* The line below a frame; a very long one is no person's. */
 static Str source_line(Str trace)
 {
+    enum { LONGEST = 2000 };
     PlaceInfo f;
     Str       rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
-    return is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
+    return line.n <= LONGEST && is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
 }
 
 /* The innermost frame of the user's own code, else the innermost. */

@@ -121,6 +121,15 @@ bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v)
     return d && p2o_dim_eval(b->dims, d, hint_value, &at, v);
 }
 
+bool p2o_hint_in_all(Bindings *b, Dim d, int64_t *v)
+{
+    int64_t other;
+    bool    known = p2o_hint_at(b, d, 0, v);
+    for (int k = 1; k < b->ncapture && known; k++)
+        known = p2o_hint_at(b, d, k, &other) && other == *v;
+    return known;
+}
+
 Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
 {
     Dim sym = p2o_dim_fresh(b->dims, "size");

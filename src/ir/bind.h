@@ -36,6 +36,7 @@ size_t    p2o_bindings_count(const Bindings *b);
 /* Capture 0 shares its hints with the Dims table. */
 void p2o_set_hint_at(Bindings *b, Dim sym, int capture, int64_t v);
 bool p2o_hint_at(Bindings *b, Dim d, int capture, int64_t *v);
+bool p2o_hint_in_all(Bindings *b, Dim d, int64_t *v);   /* it was the same in every capture */
 /* A new soft symbol that was hints[k] in capture k; `of` names the call that it stands in. */
 Dim  p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc);
 /* A soft symbol that stands for a -1. */

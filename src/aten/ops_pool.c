@@ -174,7 +174,7 @@ static Dim open_pool_out(Infer *in, const Call *c, int i, Dim size)
     Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i));
     Dim     stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
     Dim     reach = p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)), int_dim(in, 1));
-    Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, int_dim(in, 2 * pool_item(c, "padding", i))), reach);
+    Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, p2o_dim_mul(t, int_dim(in, 2), int_dim(in, pool_item(c, "padding", i)))), reach);
     Dim     steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride) : p2o_dim_floordiv(t, room, stride);
     return p2o_dim_add(t, steps, int_dim(in, 1));
 }

@@ -1,0 +1,215 @@
+"""Whether a converted file is right: runs it in ONNX Runtime where PyTorch was run, and finds the
+class of the result.
+
+  right     numbers, types and shapes are PyTorch's at every size
+  refused   the converter said that it cannot be done
+  excluded  right but at sizes that the file itself says it is not for
+  branch    differs at a size outside the captured ones, where the module's own code goes on
+            another way
+  wrong     differs at a legal size
+  fails     ONNX Runtime raises at a legal size
+  crash     the converter died
+"""
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime as ort
+
+TOLERANCE = {"float16": 1e-2}           # of the largest number, or of 1; others 1e-4
+SECONDS = 60
+
+
+class Verdict:
+    def __init__(self, kind, why="", **more):
+        self.kind, self.why, self.more = kind, why, more
+
+
+def convert(command):
+    """(Verdict or None, stderr)"""
+    try:
+        p = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS,
+                           errors="replace")
+    except subprocess.TimeoutExpired:
+        return Verdict("crash", "no end within %d s" % SECONDS), ""
+    if p.returncode == 0:
+        return None, p.stderr
+    if not 0 < p.returncode <= 6:
+        why = "exit code %d: %s" % (p.returncode, p.stderr.strip()[-300:])
+        return Verdict("crash", why), p.stderr
+    return Verdict("refused", first_error(p.stderr), code=p.returncode), p.stderr
+
+
+def first_error(text):
+    lines = text.strip().split("\n")
+    for line in lines:
+        if ": error: " in line:
+            return line.split(": error: ", 1)[1]
+    return lines[0]
+
+
+def session_of(path):
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def difference(got, want):
+    """None, or how two outputs differ."""
+    if got.shape != want.shape:
+        return "shape %s, expected %s" % (list(got.shape), list(want.shape))
+    if got.dtype != want.dtype:
+        return "%s, expected %s" % (got.dtype, want.dtype)
+    if got.dtype.kind not in "fc":
+        bad = got != want
+        return "%d of %d values differ" % (bad.sum(), bad.size) if bad.any() else None
+    kind = "c16" if got.dtype.kind == "c" else "f8"
+    g, w = got.astype(kind), want.astype(kind)
+    with np.errstate(all="ignore"):
+        same = (g == w) | (np.isnan(g) & np.isnan(w))
+        finite = np.abs(w[np.isfinite(w)])
+        room = TOLERANCE.get(str(want.dtype), 1e-4) * max(1.0, finite.max(initial=0))
+        apart = np.where(same, 0, np.abs(g - w))
+        if (apart <= room).all():               # a NaN is not
+            return None
+        return "max diff %.3g" % np.max(np.nan_to_num(apart, nan=np.inf))
+
+
+def difference_of_all(got, want):
+    if len(got) != len(want):
+        return "%d outputs, expected %d" % (len(got), len(want))
+    for j, (g, w) in enumerate(zip(got, want)):
+        bad = difference(np.asarray(g), w)
+        if bad:
+            return "output %d: %s" % (j, bad)
+    return None
+
+
+class File:
+    """A converted model, and what it says of its own sizes."""
+
+    def __init__(self, path, names):
+        self.session = session_of(path)
+        self.ports = self.session.get_inputs()
+        known = all(p.name in names for p in self.ports)
+        self.index = {p.name: names.index(p.name) if known else k
+                      for k, p in enumerate(self.ports)}
+        meta = self.session.get_modelmeta().custom_metadata_map.get("pt2onnx.dims")
+        self.dims = json.loads(meta) if meta else {}
+
+    def run(self, inputs):
+        return self.session.run(None, {name: inputs[k] for name, k in self.index.items()})
+
+    def excludes(self, inputs):
+        """None, or the words of the file by which it is not for inputs of these sizes."""
+        at = {}
+        for p in self.ports:
+            shape = inputs[self.index[p.name]].shape
+            for k, (dim, n) in enumerate(zip(p.shape, shape)):
+                if isinstance(dim, int) and dim != n:
+                    return "axis %d of %s is %d" % (k, p.name, dim)
+                if isinstance(dim, str):
+                    at[dim] = n
+        for name, s in self.dims.get("symbols", {}).items():
+            if not s.get("min", 0) <= at.get(name, s.get("min", 0)):
+                return "%s >= %d" % (name, s["min"])
+            if "max" in s and at.get(name, 0) > s["max"]:
+                return "%s <= %d" % (name, s["max"])
+        for need in self.dims.get("needs", []):
+            if not holds(need, at):
+                return need
+        return None
+
+
+def holds(need, sizes):
+    """What cannot be read excludes nothing."""
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
+    try:
+        return bool(eval(text, {"min": min, "max": max, "abs": abs}, dict(sizes)))
+    except Exception:
+        return True
+
+
+def judge(path, subject, refs, captured):
+    """The class of a file, by what PyTorch computed at the sizes of refs."""
+    try:
+        model = File(path, subject.names())
+    except Exception as e:
+        return Verdict("fails", "does not load: " + one_line(e), at=None)
+    excluded, bad = [], []
+    for sizes, inputs, want in refs:
+        try:
+            kind, why = "wrong", difference_of_all(model.run(inputs), want)
+        except Exception as e:
+            kind, why = "fails", one_line(e)
+        if not why:
+            continue
+        rule = model.excludes(inputs)
+        if rule:
+            excluded.append((sizes, rule))
+        else:
+            bad.append((kind, sizes, why))
+    if bad:
+        return worst(subject, bad, captured)
+    if excluded:
+        rules = sorted({rule for _, rule in excluded})
+        why = "%d of %d sizes: %s" % (len(excluded), len(refs), "; ".join(rules))
+        return Verdict("excluded", why, at=excluded[0][0])
+    return Verdict("right")
+
+
+def worst(subject, bad, captured):
+    """Wrong before fails; a branch only where nothing else is wrong."""
+    took = None
+    branches, rest = [], []
+    for kind, sizes, why in bad:
+        if outside(sizes, captured):
+            took = took or [instructions(subject, c) for c in captured]
+            if instructions(subject, sizes) not in took:
+                branches.append((kind, sizes, why))
+                continue
+        rest.append((kind, sizes, why))
+    kind, sizes, why = min(rest or branches, key=lambda b: (b[0] != "wrong", sum(b[1].values())))
+    return Verdict(kind if rest else "branch", "at %s: %s" % (words(sizes), why), at=sizes,
+                   captured=captured, bad=len(bad))
+
+
+def outside(sizes, captured):
+    return any(not min(c[s] for c in captured) <= n <= max(c[s] for c in captured)
+               for s, n in sizes.items())
+
+
+def instructions(subject, sizes):
+    """The set of instructions of the suite's own code that a run takes."""
+    taken = set()
+
+    def step(frame, event, arg):
+        if event == "opcode":
+            taken.add((frame.f_code, frame.f_lasti))
+        return step
+
+    def enter(frame, event, arg):
+        if not frame.f_globals.get("__name__", "").startswith("sizes_"):
+            return None
+        frame.f_trace_opcodes = True
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        subject.eager(sizes)
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+def words(sizes):
+    return " ".join("%s=%d" % kv for kv in sizes.items())
+
+
+def one_line(e):
+    return "%s: %s" % (type(e).__name__, " ".join(str(e).split())[:250])

@@ -53,6 +53,7 @@ typedef struct p2o_diagnostic {
     const char  *file, *function, *module;      /* where in the user's source; each may be NULL */
     uint32_t     line;
     const char  *text;              /* all of it, as the command prints it */
+    const char  *capture;           /* sizes at which one more capture would tell, {"batch": 2, "seq": 97}; NULL: none */
 } p2o_diagnostic;
 
 typedef enum p2o_external {
@@ -107,12 +108,20 @@ typedef struct p2o_weight {
 P2O_API p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights,
                                     size_t nweights);
 
+/* What is read from here on is not used to find sizes, only held against what was found: captures with fixed
+ * sizes, which must line up call by call. */
+P2O_API p2o_status p2o_read_checks(p2o_conversion *c);
+
 /* What is dynamic; between reading and converting. */
 P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);          /* "x:batch,seq,10" */
 P2O_API p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json);   /* {"x": {"0": "batch"}} */
 P2O_API p2o_status p2o_set_dim(p2o_conversion *c, const char *spec);            /* "seq=1..512", "seq=128" */
 P2O_API p2o_status p2o_set_input_names(p2o_conversion *c, const char *names);   /* "a,b" */
 P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
+
+/* Sizes to take captures at, for the names given with p2o_set_input and the ranges given with p2o_set_dim; no
+ * program is needed: {"captures": [{"batch": 2, "seq": 97}, ...], "checks": [...]}. */
+P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
 P2O_API p2o_status p2o_convert(p2o_conversion *c);
 P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);

@@ -88,6 +88,15 @@ void p2o_diag_advise(Diags *d, DiagKind k, Loc loc, const char *advice, const ch
     va_end(ap);
 }
 
+void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    report(d, (Diag){ .kind = k, .loc = loc, .advice = advice, .capture = capture,
+                      .text = p2o_vprintf(d->arena, fmt, ap) });
+    va_end(ap);
+}
+
 size_t      p2o_diags_count(const Diags *d) { return d->list.n; }
 const Diag *p2o_diags_at(const Diags *d, size_t i) { return &d->list.at[i]; }
 size_t      p2o_diags_errors(const Diags *d) { return d->nerror; }

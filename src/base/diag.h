@@ -74,6 +74,7 @@ typedef struct Diag {
     const char *advice;                                 /* NULL: none */
     const char *file;                                   /* the input it is about; NULL: none */
     Loc         loc;
+    const char *capture;                                /* JSON: sizes at which one more would tell; or NULL */
 } Diag;
 
 typedef struct Diags Diags;
@@ -89,6 +90,10 @@ void p2o_vdiag(Diags *d, DiagKind k, Loc loc, const char *fmt, va_list ap) PRINT
 /* The same with a line of advice. */
 void p2o_diag_advise(Diags *d, DiagKind k, Loc loc, const char *advice, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
+
+/* The same, and the sizes at which one more capture would tell. */
+void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice, const char *fmt, ...)
+    PRINTF_LIKE(6, 7);
 
 size_t      p2o_diags_count(const Diags *d);
 const Diag *p2o_diags_at(const Diags *d, size_t i);

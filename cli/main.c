@@ -14,13 +14,14 @@ enum { MOST = 64 };                     /* of any repeated option or file */
 
 typedef struct Options {
     const char *files[MOST], *inputs[MOST], *axes[MOST], *dims[MOST], *data[MOST], *sets[MOST];
-    size_t      nfile, ninput, naxes, ndim, ndata, nset;
+    const char *checks[MOST];
+    size_t      nfile, ninput, naxes, ndim, ndata, nset, ncheck;
     const char *input_names, *output_names, *dump, *sizes, *save;
     const char *report;
     int         opset;
     p2o_external external;
     double      atol, rtol;
-    bool        quiet, verify;
+    bool        quiet, verify, json;
 } Options;
 
 static const char usage_text[] =
@@ -34,6 +35,8 @@ static const char usage_text[] =
     "         --verify                     run the result in ONNX Runtime (with --data or --sizes)\n"
     "         --report FILE.md             how each size became dynamic\n"
     "         --dump program,types,graph,opt   --quiet\n"
+    "         --check MODEL.pt2            a capture that is only held against the result; repeatable\n"
+    "       pt2onnx plan --input.. [--dim..] [--json]      sizes to take captures at\n"
     "       pt2onnx MODEL.onnx OUT.onnx [--input..] [--dynamic-axes..] [--dim..] [--input-names..] [--output-names..]\n"
     "                                      other sizes and names for an ONNX model of any exporter\n"
     "       pt2onnx inspect FILE\n"
@@ -167,6 +170,10 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t mode
     p2o_status s = P2O_OK;
     for (size_t i = 0; i < models && s == P2O_OK; i++)
         s = p2o_read_file(c, o->files[i]);
+    if (o->ncheck && s == P2O_OK)
+        s = p2o_read_checks(c);
+    for (size_t i = 0; i < o->ncheck && s == P2O_OK; i++)
+        s = p2o_read_file(c, o->checks[i]);
     for (size_t i = 0; i < o->ndim && s == P2O_OK; i++)
         s = p2o_set_dim(c, o->dims[i]);
     for (size_t i = 0; i < o->ninput && s == P2O_OK; i++)
@@ -298,6 +305,54 @@ static int command_run(Options *o)
     return finish(c, s);
 }
 
+/* {"captures": [{..}, ..], "checks": [..]} as lines, and as Python that makes the files. */
+static void show_plan(const char *json)
+{
+    static const char *const titles[] = { "captures", "checks" };
+    char        names[2][4096] = { "", "" };
+    const char *at = json;
+    for (int k = 0; k < 2; k++) {
+        int n = 0;
+        at = strstr(at, titles[k]);
+        for (at = strchr(at, '['); *at && *at != ']'; at++) {
+            const char *end = strchr(at, '}');
+            if (*at != '{' || !end)
+                continue;
+            char name[32];
+            snprintf(name, sizeof name, "%s%d.pt2", k ? "check" : "capture", ++n);
+            printf("%s: %.*s\n", name, (int)(end - at - 1), at + 1);
+            strncat(names[k], k ? " --check " : " ", sizeof names[k] - strlen(names[k]) - 1);
+            strncat(names[k], name, sizeof names[k] - strlen(names[k]) - 1);
+            at = end;
+        }
+    }
+    printf("\nplan = %s\n"
+           "for kind, sizes in plan.items():                # example(batch=2, seq=97): the model's arguments\n"
+           "    for i, s in enumerate(sizes, 1):\n"
+           "        torch.export.save(torch.export.export(model, example(**s)), f\"{kind[:-1]}{i}.pt2\")\n\n"
+           "pt2onnx%s OUT.onnx%s\n", json, names[0], names[1]);
+}
+
+static int command_plan(Options *o)
+{
+    p2o_conversion *c = new_handle(o);
+    p2o_status      s = P2O_OK;
+    const char     *json = NULL;
+    if (!c)
+        return EXIT_IO;
+    for (size_t i = 0; i < o->ndim && s == P2O_OK; i++)
+        s = p2o_set_dim(c, o->dims[i]);
+    for (size_t i = 0; i < o->ninput && s == P2O_OK; i++)
+        s = p2o_set_input(c, o->inputs[i]);
+    if (s == P2O_OK)
+        s = p2o_plan(c, &json);
+    if (json && o->json)
+        printf("%s\n", json);
+    else if (json)
+        show_plan(json);
+    return finish(c, s);
+}
+
 static int command_ops(Options *o)
 {
     p2o_conversion *c = new_handle(o);
@@ -354,6 +409,7 @@ static int take_value(Options *o, const char *name, const char *v)
 {
     if (!strcmp(name, "--input")) return add_text(o->inputs, &o->ninput, v);
     if (!strcmp(name, "--dynamic-axes")) return add_text(o->axes, &o->naxes, v);
+    if (!strcmp(name, "--check")) return add_text(o->checks, &o->ncheck, v);
     if (!strcmp(name, "--dim")) return add_text(o->dims, &o->ndim, v);
     if (!strcmp(name, "--data")) return add_text(o->data, &o->ndata, v);
     if (!strcmp(name, "--set")) return add_text(o->sets, &o->nset, v);
@@ -381,6 +437,10 @@ static int take_argument(Options *o, int argc, char **argv, int *i)
         o->quiet = true;
         return 0;
     }
+    if (!strcmp(arg, "--json")) {
+        o->json = true;
+        return 0;
+    }
     if (!strcmp(arg, "--verify")) {
         o->verify = true;
         return 0;
@@ -406,7 +466,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(Options *o);
     } commands[] = { { "inspect", command_inspect }, { "verify", command_verify }, { "run", command_run },
-                     { "ops", command_ops } };
+                     { "ops", command_ops }, { "plan", command_plan } };
     Options o = { .opset = 20, .atol = -1, .rtol = -1 };
     int (*run)(Options *) = command_convert;
     int  first = 1;
@@ -426,7 +486,7 @@ int main(int argc, char **argv)
         if (bad)
             return bad;
     }
-    if (!o.nfile && run != command_ops) {
+    if (!o.nfile && run != command_ops && run != command_plan) {
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }

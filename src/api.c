@@ -10,10 +10,11 @@
 #include "aten/infer.h"
 #include "aten/lower.h"
 #include "base/num.h"
-#include "dyn/align.h"
 #include "dyn/declare.h"
 #include "dyn/onnx_sizes.h"
-#include "dyn/relax.h"
+#include "dyn/lineup.h"
+#include "dyn/plan.h"
+#include "dyn/settle.h"
 #include "format/json.h"
 #include "front/pt2.h"
 #include "front/sniff.h"
@@ -45,8 +46,9 @@ struct p2o_conversion {
     Dims       *dims;
     Ops        *ops;
     Program    *program;                        /* the first capture; the others are lined up with it */
-    Program    *programs[MAX_CAPTURES];
-    int         nprogram;
+    Program    *programs[MAX_CAPTURES];         /* captures, then those that are only checked */
+    int         nprogram, nfit;
+    bool        reads_checks;
     OnnxModel  *onnx;                           /* of a program that is an ONNX model's ports */
     Bindings   *bindings;
     Graph      *graph;
@@ -98,6 +100,7 @@ static void publish_diag(void *user, const Diag *d)
         .module = at ? at->module : NULL,
         .line = at ? at->line : 0,
         .text = p2o_diag_text(c->diags, d),
+        .capture = d->capture,
     };
     VEC_PUSH(c->arena, &c->public_diags, x);
     if (c->options.on_diag)
@@ -184,6 +187,8 @@ void p2o_free(p2o_conversion *c)
 static void add_program(p2o_conversion *c, Program *p)
 {
     c->programs[c->nprogram++] = p;
+    p->capture = c->nprogram;
+    c->nfit += !c->reads_checks;
     c->program = c->programs[0];
 }
 
@@ -245,6 +250,17 @@ static p2o_status step_read(p2o_conversion *c, const void *arg)
 }
 
 p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r) { return guarded(c, step_read, r); }
+
+static p2o_status step_read_checks(p2o_conversion *c, const void *arg)
+{
+    (void)arg;
+    if (!c->nprogram || c->onnx)
+        return misuse(c, "checks come after the program that they are held against");
+    c->reads_checks = true;
+    return P2O_OK;
+}
+
+p2o_status p2o_read_checks(p2o_conversion *c) { return guarded(c, step_read_checks, NULL); }
 
 typedef struct ProgramStep {
     Str               json;
@@ -319,6 +335,73 @@ static p2o_status step_dim(p2o_conversion *c, const void *arg) { return keep_tex
 p2o_status p2o_set_input(p2o_conversion *c, const char *spec) { return guarded(c, step_input, spec); }
 p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json) { return guarded(c, step_axes, json); }
 p2o_status p2o_set_dim(p2o_conversion *c, const char *spec) { return guarded(c, step_dim, spec); }
+
+/* The names in "x:batch,seq,10": symbols, each once. */
+static void collect_names(p2o_conversion *c, const char *spec, Dim *symbols, int *n)
+{
+    Str dims, name = p2o_str_cut(str_of(spec), ':', &dims);
+    (void)name;
+    while (dims.n) {
+        Str     word = p2o_str_trim(p2o_str_cut(dims, ',', &dims));
+        int64_t number;
+        int     i = 0;
+        if (!word.n || str_is(word, "?") || p2o_parse_i64(word, &number))
+            continue;
+        Dim sym = p2o_dim_name_ok(word) ? p2o_dim_sym_of(c->dims, word) : NULL;
+        if (!sym || *n == PLAN_MOST) {
+            p2o_diag(c->diags, DIAG_MISUSE, 0, sym ? "more than %d names" : "'%.*s' is no name for a size",
+                     sym ? PLAN_MOST : (int)word.n, word.p);
+            return;
+        }
+        while (i < *n && symbols[i] != sym)
+            i++;
+        if (i == *n)
+            symbols[(*n)++] = sym;
+    }
+}
+
+static void put_sizes(Buf *b, const Dim *symbols, int n, const int64_t *sizes, bool first)
+{
+    p2o_puts(b, first ? "{" : ", {");
+    for (int i = 0; i < n; i++)
+        p2o_putf(b, "%s\"%s\": %lld", i ? ", " : "", p2o_dim_name(symbols[i]), (long long)sizes[i]);
+    p2o_puts(b, "}");
+}
+
+static p2o_status step_plan(p2o_conversion *c, const void *arg)
+{
+    size_t   errors = p2o_diags_errors(c->diags);
+    Dim      symbols[PLAN_MOST];
+    int      n = 0;
+    Plan     plan;
+    Buf      b = { .arena = c->arena };
+    Program *none = p2o_program_new(c->diags, c->dims);
+    Bindings *bind = p2o_bindings_new(c->dims, 1);
+    for (size_t i = 0; i < c->ranges.n; i++)
+        p2o_declare_range(none, bind, str_of(c->ranges.at[i]));
+    for (size_t i = 0; i < c->inputs.n && p2o_diags_errors(c->diags) == errors; i++)
+        collect_names(c, c->inputs.at[i], symbols, &n);
+    if (p2o_diags_errors(c->diags) != errors)
+        return result_of(c, errors);
+    if (!n)
+        return misuse(c, "no size has a name: --input 'x:batch,seq,10'");
+    p2o_plan_sizes(c->dims, symbols, n, &plan);
+    p2o_puts(&b, "{\"captures\": [");
+    for (int k = 0; k < PLAN_CAPTURES; k++)
+        put_sizes(&b, symbols, n, plan.captures[k], !k);
+    p2o_puts(&b, "], \"checks\": [");
+    for (int k = 0; k < PLAN_CHECKS; k++)
+        put_sizes(&b, symbols, n, plan.checks[k], !k);
+    p2o_puts(&b, "]}");
+    *(const char **)(uintptr_t)arg = b.at;
+    return P2O_OK;
+}
+
+p2o_status p2o_plan(p2o_conversion *c, const char **json)
+{
+    *json = NULL;
+    return guarded(c, step_plan, json);
+}
 
 static const char **name_list(p2o_conversion *c, const char *text, size_t *n)
 {
@@ -452,15 +535,26 @@ static void check_names(p2o_conversion *c)
         p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name, noutput);
 }
 
-static bool line_up(p2o_conversion *c)
+/* The capture with the most calls comes first: the others lack those that do nothing at their sizes. */
+static void put_longest_first(p2o_conversion *c)
+{
+    int longest = 0;
+    for (int i = 1; i < c->nfit; i++)
+        if (c->programs[i]->main->calls.n > c->programs[longest]->main->calls.n)
+            longest = i;
+    Program *p = c->programs[longest];
+    c->programs[longest] = c->programs[0];
+    c->program = c->programs[0] = p;
+}
+
+static bool line_up(p2o_conversion *c, Lineup *l)
 {
     bool ok = true;
     for (int i = 0; i < c->nprogram; i++)
         ok &= p2o_functional(operators(c), c->programs[i]);
-    if (!ok || c->nprogram == 1)
-        return ok;
-    return p2o_align_inputs(c->programs, c->nprogram, c->bindings) &&
-           p2o_align(operators(c), c->programs, c->nprogram, c->bindings);
+    *l = (Lineup){ .ops = operators(c), .p = c->programs, .n = c->nprogram };
+    return ok && (c->nprogram == 1 || p2o_line_up_inputs(c->programs, c->nprogram, c->bindings)) &&
+           p2o_line_up(l, c->bindings);
 }
 
 static bool is_dim_name(const Graph *g, const char *name)
@@ -538,22 +632,26 @@ static p2o_status change_onnx(p2o_conversion *c, size_t errors)
 
 static p2o_status step_convert(p2o_conversion *c, const void *arg)
 {
-    size_t   errors = p2o_diags_errors(c->diags);
-    Program *p = c->program;
+    size_t errors = p2o_diags_errors(c->diags);
+    Lineup lineup;
     (void)arg;
-    if (!p || c->graph)
-        return misuse(c, p ? "converted already" : "no program was read");
+    if (!c->program || c->graph)
+        return misuse(c, c->program ? "converted already" : "no program was read");
     if (c->options.opset < OPSET_MIN || c->options.opset > OPSET_MAX) {
         p2o_diag(c->diags, DIAG_MISUSE, 0, "opset %d: %d to %d are supported", c->options.opset, OPSET_MIN, OPSET_MAX);
         return P2O_ERR_MISUSE;
     }
+    put_longest_first(c);
+    Program *p = c->program;
     c->bindings = p2o_bindings_new(c->dims, c->nprogram);
+    p2o_set_nfit(c->bindings, c->nfit);
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
     check_names(c);
     declare_all(c);
     if (p2o_diags_errors(c->diags) == errors && c->onnx)
         return change_onnx(c, errors);
-    if (p2o_diags_errors(c->diags) != errors || !line_up(c) || !p2o_settle(p, c->bindings))
+    if (p2o_diags_errors(c->diags) != errors || !line_up(c, &lineup) ||
+        !p2o_settle(&lineup, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
     LowerOptions lo = { .opset = c->options.opset, .input_names = c->input_names, .ninput = c->ninput_name,

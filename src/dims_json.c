@@ -1,7 +1,8 @@
-/* The metadata entry `pt2onnx.dims`: {"symbols": {name: {min, max, captured}}, "outputs": {name: [size]},
- * "names": {name: size}, "needs": [...], "guards": [...]}: sizes are expressions of the symbols, names those
- * that the user gave to expressions, needs what operators and the capture demand of the symbols, guards the
- * capture's own words. */
+/* The metadata entry `pt2onnx.dims`: {"symbols": {name: {min, max, captured}}, "outputs": {name:
+ * [size]}, "names": {name: size}, "needs": [...], "guards": [...]}: sizes are expressions of the
+ * symbols, names those that the user gave to expressions, needs what operators and the capture
+ * demand of the symbols, as Python with its modules math and operator, guards the capture's own
+ * words. */
 #include "dyn/range.h"
 #include "format/json.h"
 #include "report.h"
@@ -15,7 +16,8 @@ typedef struct DimsJson {
 
 static void put_quoted(Buf *b, const char *s) { p2o_json_quote(b, str_of(s)); }
 
-/* min and max are what is known to be needed; PyTorch's habit of writing 2 for the least size is not. */
+/* min and max are what the operators need, and what the capture saw: not 0 and 1, where PyTorch's
+ * dynamic sizes start. */
 static void put_symbol(void *user, Dim sym)
 {
     DimsJson *j = user;

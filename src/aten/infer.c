@@ -323,7 +323,7 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
-        p2o_bind_log(in->bind, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
+        p2o_bind_log(in->bind, BIND_RULE, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
@@ -389,9 +389,11 @@ bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out) { return wrap_
 
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
 {
-    d = p2o_resolve(in->bind, d);
-    if (harden(in, d))
+    Dim open = d = p2o_resolve(in->bind, d);
+    if (is_soft(in, open) && harden(in, open)) {
         d = p2o_resolve(in->bind, d);
+        p2o_bind_log(in->bind, BIND_AS_NUMBER, open, d, in->call->target, in->call->loc);
+    }
     if (p2o_dim_is_int(d, out))
         return true;
     p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, NULL, NULL), "%s: %s must be a number, not %s",

@@ -60,6 +60,47 @@ static bool lists_arg(const char *names, const char *arg)
 bool p2o_op_counts(const AtenOp *op, const char *arg) { return lists_arg(op->counts, arg); }
 bool p2o_op_varies(const AtenOp *op, const char *arg) { return p2o_op_counts(op, arg) || lists_arg(op->varies, arg); }
 
+bool p2o_idle_copy(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    (void)t, (void)c, (void)arg, (void)i, (void)self, (void)number;
+    return false;
+}
+
+bool p2o_idle_zeros(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    (void)c, (void)i, (void)self;
+    *number = p2o_dim_int(t, 0);
+    return arg == 1;
+}
+
+static bool role_named(Str word, NumberRole *role)
+{
+    static const char *const names[] = { "extent", "place", "pad", "factor", "setting", "none" };
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (!str_is(word, names[i]))
+            continue;
+        *role = (NumberRole)i;
+        return true;
+    }
+    return false;
+}
+
+NumberRole p2o_op_role(const AtenOp *op, const SchemaArg *a)
+{
+    NumberRole role;
+    for (Str rest = str_of(op->roles ? op->roles : ""), one, word; rest.n;) {
+        one = p2o_str_cut(rest, ' ', &rest);
+        Str name = p2o_str_cut(one, ':', &word);
+        if (str_is(name, a->name) && role_named(word, &role))
+            return role;
+    }
+    if (a->base == SB_SYMINT || p2o_op_counts(op, a->name))
+        return NUMBER_EXTENT;
+    if (a->base == SB_SCALAR || a->base == SB_TENSOR)
+        return NUMBER_FACTOR;
+    return p2o_op_varies(op, a->name) ? (a->base == SB_FLOAT ? NUMBER_FACTOR : NUMBER_EXTENT) : NUMBER_SETTING;
+}
+
 const AtenOp *p2o_ops_find(const Ops *o, Str key)
 {
     const OpRow *row = p2o_map_get(&o->rows, key);

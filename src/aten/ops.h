@@ -12,6 +12,25 @@ typedef void   ShapeRule(Infer *in, const Call *c);
 typedef Value *LowerFn(Lower *lo, const Call *c);
 typedef void   LowerManyFn(Lower *lo, const Call *c, Value **out);
 
+/* What a number among an operator's arguments is: said by the row, else by the schema's type (SymInt and what
+ * counts an extent, Scalar a factor, the others settings). */
+typedef enum NumberRole {
+    NUMBER_EXTENT,           /* a size, or how many */
+    NUMBER_PLACE,            /* along an axis; negative ones count from its end */
+    NUMBER_PAD,              /* how much is added at an end */
+    NUMBER_FACTOR,           /* in arithmetic */
+    NUMBER_SETTING,          /* a stride, an axis, an epsilon: hardly ever made of a size */
+    NUMBER_NONE              /* not looked at: what is asserted, say */
+} NumberRole;
+
+/* The number that item i of argument `arg` has where the call does nothing, its first argument having these
+ * sizes.  false: that argument has none. */
+typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
+/* Of calls without numbers: copies. */
+IdleFn p2o_idle_copy;
+/* Of those with zeros: pads. */
+IdleFn p2o_idle_zeros;
+
 typedef struct AtenOp {
     const char  *schema;     /* verbatim from PyTorch: names, types, defaults, aliasing */
     ShapeRule   *shape;      /* sets the type of every result */
@@ -20,6 +39,10 @@ typedef struct AtenOp {
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
     const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
     const char  *varies;     /* int and float arguments that may be known at run time only, by name; literals stay */
+    const char  *roles;      /* of numbers that are not what their type says: "start:place end:place step:setting" */
+    IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always does something */
+    bool         lifts;      /* its argument is a constant that forward() made */
+    bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
     bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or cut off the end */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
@@ -60,6 +83,7 @@ typedef struct Ops Ops;
 Ops          *p2o_ops_new(Arena *a, Dims *t);
 bool          p2o_op_counts(const AtenOp *op, const char *arg);
 bool          p2o_op_varies(const AtenOp *op, const char *arg);  /* and what counts */
+NumberRole    p2o_op_role(const AtenOp *op, const SchemaArg *a);
 const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Tensor"; NULL: none */
 /* Rows in table order; NULL past the last. */
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);

@@ -110,7 +110,8 @@ static Value *lower_scalar_tensor(Lower *lo, const Call *c) { return number_arg(
 #define ROW_TO(head)     { head, shape_to, .lower = lower_to }
 #define ROW_NAMED(name)  { "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor", shape_cast_named, \
                            .lower = lower_to }
-#define ROW_ALIAS(name)  { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_unchanged }
+#define ROW_ALIAS(name)  { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_unchanged, \
+                           .idle = p2o_idle_copy }
 
 const AtenOp p2o_ops_cast[] = {
     ROW_TO("to.dtype(Tensor(a) self, ScalarType dtype" TO_TAIL),
@@ -125,7 +126,7 @@ const AtenOp p2o_ops_cast[] = {
     ROW_NAMED("Byte"), ROW_NAMED("Char"), ROW_NAMED("Short"), ROW_NAMED("Int"),
     ROW_NAMED("Long"), ROW_NAMED("Half"), ROW_NAMED("Float"), ROW_NAMED("Double"),
     { "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", p2o_rule_same,
-      .lower = lower_unchanged },
+      .lower = lower_unchanged, .idle = p2o_idle_copy },
     ROW_ALIAS("detach"),
     ROW_ALIAS("alias"),
     { "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", shape_view_dtype,

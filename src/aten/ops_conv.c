@@ -365,22 +365,23 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
     return transpose(lo, y, (const int64_t[]){ 2, 0, 1 });
 }
 
+#define CONV_ROLES "stride:setting padding:setting dilation:setting groups:setting kernel_size:setting"
 #define CONV_ROWS(n)                                                                               \
     { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "       \
       "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \
-      shape_conv, .lower = lower_conv },                                                           \
+      shape_conv, .lower = lower_conv, .roles = CONV_ROLES },                                                           \
     { "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, " \
       "str padding=\"valid\", SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",               \
-      shape_conv, .lower = lower_conv }
+      shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
 
 #define CONV_TRANSPOSE_ROW(name, n)                                                                \
     { name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "             \
       "SymInt[" #n "] padding=0, SymInt[" #n "] output_padding=0, SymInt groups=1, "                \
       "SymInt[" #n "] dilation=1) -> Tensor",                                                      \
-      shape_conv, .lower = lower_conv }
+      shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
 
 #define CONV_SIZES "SymInt[] stride, SymInt[] padding, SymInt[] dilation"
-#define CONV_ROW(schema) { schema " -> Tensor", shape_conv, .lower = lower_conv }
+#define CONV_ROW(schema) { schema " -> Tensor", shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
 
 const AtenOp p2o_ops_conv[] = {
     CONV_ROWS(1),
@@ -409,7 +410,7 @@ const AtenOp p2o_ops_conv[] = {
                   "SymInt[] output_padding, SymInt[] stride, SymInt[] dilation, SymInt groups, "
                   "bool benchmark, bool deterministic, bool allow_tf32)"),
     { "cudnn_convolution_relu(Tensor self, Tensor weight, Tensor? bias, " CONV_SIZES ", SymInt groups) -> Tensor",
-      shape_conv, .lower = lower_conv_relu },
+      shape_conv, .lower = lower_conv_relu, .roles = CONV_ROLES },
     CONV_ROW("_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, "
              "SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation)"),
     CONV_ROW("conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, "

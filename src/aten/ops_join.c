@@ -896,7 +896,7 @@ const AtenOp p2o_ops_join[] = {
       shape_interleave_by, .lower = lower_interleave_by },
     { "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
       shape_interleave, .lower = lower_interleave },
-    { "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", shape_roll, .lower = lower_roll },
+    { "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", shape_roll, .lower = lower_roll, .roles = "shifts:place" },
     { "flip(Tensor self, int[] dims) -> Tensor", shape_flip, .lower = lower_flip },
     { "fliplr(Tensor self) -> Tensor", shape_fliplr, .lower = lower_fliplr },
     { "flipud(Tensor self) -> Tensor", shape_flipud, .lower = lower_flipud },

@@ -509,16 +509,18 @@ static Value *lower_channel_shuffle(Lower *lo, const Call *c)
 }
 
 #define PADDING(kind, n, size, rule, fn) \
-    { kind "_pad" n "(Tensor self, SymInt[" size "] padding) -> Tensor", rule, .lower = fn }
+    { kind "_pad" n "(Tensor self, SymInt[" size "] padding) -> Tensor", rule, .lower = fn, \
+      .roles = "padding:pad", .idle = p2o_idle_zeros }
 
 const AtenOp p2o_ops_pad[] = {
     { "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", shape_constant_pad,
-      .lower = lower_constant_pad },
+      .lower = lower_constant_pad, .roles = "pad:pad", .idle = p2o_idle_zeros },
     { "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", shape_pad,
-      .lower = lower_pad, .limits = "modes constant, reflect, replicate, circular" },
+      .lower = lower_pad, .roles = "pad:pad", .idle = p2o_idle_zeros, .limits = "modes constant, reflect, replicate, circular" },
     { "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", shape_pad_enum,
-      .lower = lower_pad_enum },
-    { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad, .lower = lower_circular_pad },
+      .lower = lower_pad_enum, .roles = "pad:pad", .idle = p2o_idle_zeros },
+    { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad, .lower = lower_circular_pad,
+      .roles = "pad:pad", .idle = p2o_idle_zeros },
     PADDING("reflection", "1d", "2", shape_reflection_pad, lower_reflection_pad),
     PADDING("reflection", "2d", "4", shape_reflection_pad, lower_reflection_pad),
     PADDING("reflection", "3d", "6", shape_reflection_pad, lower_reflection_pad),

@@ -750,13 +750,14 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
 }
 
 #define POOL_VARIES "kernel_size stride"
+#define POOL_ROLES "stride:setting padding:setting dilation:setting"
 #define MAX_POOL_ARGS(n) \
     "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, " \
     "int[" #n "] dilation=1, bool ceil_mode=False)"
 #define MAX_POOL_ROWS(n)                                                                            \
-    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },   \
+    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },   \
     { "max_pool" #n "d_with_indices" MAX_POOL_ARGS(n) " -> (Tensor, Tensor)", shape_pool,            \
-      .lower_many = lower_max_pool, .varies = POOL_VARIES }
+      .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES }
 #define ADAPTIVE_AVG_ROW(name, type, n) \
     { name "(Tensor self, " type "[" #n "] output_size) -> Tensor", shape_adaptive_pool, \
       .lower = lower_adaptive_avg_pool, .counts = "output_size" }
@@ -768,14 +769,14 @@ const AtenOp p2o_ops_pool[] = {
     MAX_POOL_ROWS(1),
     MAX_POOL_ROWS(2),
     MAX_POOL_ROWS(3),
-    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
-    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES },
+    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
+    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
     { "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
     { "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
     { "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES },
+      shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
     ADAPTIVE_AVG_ROW("adaptive_avg_pool1d", "int", 1),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool2d", "SymInt", 2),
     ADAPTIVE_AVG_ROW("adaptive_avg_pool3d", "SymInt", 3),

@@ -418,7 +418,17 @@ static Value *lower_resize(Lower *lo, const Call *c)
     return cast(lo, y, t);
 }
 
-#define RESIZE_ROW(schema, ...) { schema " -> Tensor", shape_resize, .lower = lower_resize, __VA_ARGS__ }
+/* To the size that it has. */
+static bool idle_resize(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    (void)t;
+    *number = i + 2 < self.rank ? self.at[i + 2] : NULL;
+    return *number && same(c->schema->args[arg].name, "output_size");
+}
+
+#define RESIZE_ROLES "scale_factors:factor scales:factor scales_d:factor scales_h:factor scales_w:factor"
+#define RESIZE_ROW(schema, ...)                                                                          \
+    { schema " -> Tensor", shape_resize, .lower = lower_resize, .roles = RESIZE_ROLES, .idle = idle_resize, __VA_ARGS__ }
 #define RESIZE_ROWS(name, n, corners, scales, ...)                                                        \
     RESIZE_ROW(name "(Tensor self, SymInt[" #n "] output_size" corners scales ")", __VA_ARGS__),           \
     RESIZE_ROW(name ".vec(Tensor input, SymInt[]? output_size" corners ", float[]? scale_factors)", __VA_ARGS__)

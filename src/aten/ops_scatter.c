@@ -619,7 +619,7 @@ const AtenOp p2o_ops_scatter[] = {
     { "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
       shape_index_fill, .lower = lower_index_fill },
     { "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-      shape_embedding, .lower = lower_embedding },
+      shape_embedding, .lower = lower_embedding, .roles = "padding_idx:setting" },
     { "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
       shape_embedding_renorm, .lower = lower_embedding_renorm },
     ROW_BAG("embedding_bag(" BAG_ARGS ")"),

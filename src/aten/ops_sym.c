@@ -210,6 +210,13 @@ static Value *unary_node(Lower *lo, const Call *c, OnnxOp op)
 
 static Value *lower_number_neg(Lower *lo, const Call *c) { return unary_node(lo, c, ONNX_Neg); }
 static Value *lower_sym_sqrt(Lower *lo, const Call *c) { return unary_node(lo, c, ONNX_Sqrt); }
+
+/* log2(x) = log(x) / log(2) */
+static Value *lower_sym_log2(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_Div, unary_node(lo, c, ONNX_Log), num(lo, DT_F64, 0.69314718055994530942));
+}
+
 static Value *lower_sym_float(Lower *lo, const Call *c) { return operand(lo, c, 0, DT_F64); }
 
 static Value *lower_number_pos(Lower *lo, const Call *c)
@@ -288,6 +295,9 @@ static Value *lower_ite(Lower *lo, const Call *c)
 }
 
 #define ROW_NUMBER(name, rule, fn) { "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule, .lower = fn }
+/* What is compared is asserted, or chosen by: no number of the model. */
+#define ROW_COMPARED(name, fn) \
+    { "_operator::" name "(Scalar a, Scalar b) -> Scalar", shape_bool_number, .lower = fn, .roles = "a:none b:none" }
 
 /* What Python asserted of sizes. */
 static void shape_assert(Infer *in, const Call *c)
@@ -319,12 +329,12 @@ const AtenOp p2o_ops_sym[] = {
     ROW_NUMBER("mod", shape_number_mod, lower_number_mod),
     ROW_NUMBER("pow", shape_number_pow, lower_number_pow),
     ROW_NUMBER("truediv", shape_float_number, lower_truediv),
-    ROW_NUMBER("eq", shape_bool_number, lower_number_eq),
-    ROW_NUMBER("ne", shape_bool_number, lower_number_ne),
-    ROW_NUMBER("lt", shape_bool_number, lower_number_lt),
-    ROW_NUMBER("le", shape_bool_number, lower_number_le),
-    ROW_NUMBER("gt", shape_bool_number, lower_number_gt),
-    ROW_NUMBER("ge", shape_bool_number, lower_number_ge),
+    ROW_COMPARED("eq", lower_number_eq),
+    ROW_COMPARED("ne", lower_number_ne),
+    ROW_COMPARED("lt", lower_number_lt),
+    ROW_COMPARED("le", lower_number_le),
+    ROW_COMPARED("gt", lower_number_gt),
+    ROW_COMPARED("ge", lower_number_ge),
     { "_operator::and_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_and,
       .limits = "bools only" },
     { "_operator::or_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_or,
@@ -339,6 +349,7 @@ const AtenOp p2o_ops_sym[] = {
     { "torch::sym_int(Scalar a) -> Scalar", shape_to_int, .lower = lower_sym_int },
     { "torch::sym_float(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_float },
     { "torch::_sym_sqrt(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_sqrt },
+    { "torch::_sym_log2(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_log2 },
     { "torch::sym_min(Scalar a, Scalar b) -> Scalar", shape_number_min, .lower = lower_number_min },
     { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_number_max, .lower = lower_number_max },
     { "torch::sym_not(Scalar a) -> Scalar", shape_logic, .lower = lower_sym_not },
@@ -347,8 +358,10 @@ const AtenOp p2o_ops_sym[] = {
     { "_assert_async(Tensor self) -> ()", p2o_rule_none },
     { "_assert_async.msg(Tensor self, str assert_msg) -> ()", p2o_rule_none },
     { "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",
-      p2o_rule_none },
-    { "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none },
-    { "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none },
+      p2o_rule_none, .roles = "size:none stride:none" },
+    { "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none,
+      .roles = "size:none min:none max:none" },
+    { "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none,
+      .roles = "size:none min:none max:none" },
     { 0 },
 };

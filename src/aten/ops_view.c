@@ -498,22 +498,31 @@ static Value *lower_narrow_at(Lower *lo, const Call *c)
                 INTS(lo, dim));
 }
 
-#define VIEW(name, args, rule, fn) \
-    { name "(Tensor(a) self" args ") -> Tensor(a)", rule, .lower = fn }
+/* A slice of the whole axis. */
+static bool idle_slice(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    const char *name = c->schema->args[arg].name;
+    (void)i;
+    *number = same(name, "end") ? dim_at(self, axis_arg(c, "dim", self.rank)) : p2o_dim_int(t, same(name, "step"));
+    return c->schema->args[arg].base == SB_SYMINT;
+}
+
+#define VIEW(name, args, rule, fn, ...) \
+    { name "(Tensor(a) self" args ") -> Tensor(a)", rule, .lower = fn, ##__VA_ARGS__ }
 /* A view and the same as a copy. */
-#define VIEWS(name, overload, args, rule, fn) \
-    VIEW(name overload, args, rule, fn), \
-    { name "_copy" overload "(Tensor self" args ") -> Tensor", rule, .lower = fn }
+#define VIEWS(name, overload, args, rule, fn, ...) \
+    VIEW(name overload, args, rule, fn, ##__VA_ARGS__), \
+    { name "_copy" overload "(Tensor self" args ") -> Tensor", rule, .lower = fn, ##__VA_ARGS__ }
 #define ATLEAST(name, rule) \
     { name "(Tensor self) -> Tensor", rule, .lower = lower_view }, \
     { name ".Sequence(Tensor[] tensors) -> Tensor[]", rule, .lower_many = lower_views }
 
 const AtenOp p2o_ops_view[] = {
-    VIEWS("view", "", ", SymInt[] size", shape_view, lower_view),
-    { "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view },
+    VIEWS("view", "", ", SymInt[] size", shape_view, lower_view, .reshapes = true),
+    { "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view, .reshapes = true },
     { "_reshape_copy(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view },
     VIEWS("_reshape_alias", "", ", SymInt[] size, SymInt[] stride", shape_view, lower_view),
-    VIEW("reshape", ", SymInt[] shape", shape_reshape, lower_view),
+    VIEW("reshape", ", SymInt[] shape", shape_reshape, lower_view, .reshapes = true),
     VIEW("reshape_as", ", Tensor other", shape_reshape_as, lower_view),
     VIEW("view_as", ", Tensor other", shape_reshape_as, lower_view),
     VIEW("flatten.using_ints", ", int start_dim=0, int end_dim=-1", shape_flatten, lower_view),
@@ -546,11 +555,13 @@ const AtenOp p2o_ops_view[] = {
     ATLEAST("atleast_2d", shape_atleast_2d),
     ATLEAST("atleast_3d", shape_atleast_3d),
     VIEWS("slice", ".Tensor", ", int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
-          shape_slice, lower_slice),
-    VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select),
-    VIEWS("narrow", "", ", int dim, SymInt start, SymInt length", shape_narrow, lower_narrow),
+          shape_slice, lower_slice, .roles = "start:place end:place step:setting", .idle = idle_slice),
+    VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select, .roles = "index:place"),
+    VIEWS("narrow", "", ", int dim, SymInt start, SymInt length", shape_narrow, lower_narrow,
+          .roles = "start:place"),
     VIEW("narrow.Tensor", ", int dim, Tensor start, SymInt length", shape_narrow, lower_narrow_at),
-    VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same, lower_same),
+    VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same, lower_same,
+         .idle = p2o_idle_copy),
     { "alias_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
     { "detach_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
     { 0 },

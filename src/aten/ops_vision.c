@@ -228,6 +228,8 @@ const AtenOp p2o_ops_vision[] = {
     { "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
       shape_roi_align, .lower = lower_roi_align, .to = 21, .limits = "a fixed output size" },
     { "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-      shape_deform_conv, .lower = lower_deform_conv, .from = 19 },
+      shape_deform_conv, .lower = lower_deform_conv, .from = 19,
+      .roles = "stride_h:setting stride_w:setting pad_h:setting pad_w:setting dilation_h:setting "
+               "dilation_w:setting groups:setting offset_groups:setting" },
     { 0 },
 };

@@ -9,50 +9,16 @@
 
 enum { MOST_SIZES = 64, MOST_ITEMS = 256 };     /* in one vector; in all of a node's */
 
-/* Inputs that hold sizes, as a set of bits. */
-unsigned p2o_onnx_size_inputs(OnnxOp op)
+unsigned p2o_onnx_inputs(const Node *n, const char *letters)
 {
-    switch (op) {
-    case ONNX_Reshape: case ONNX_Expand: case ONNX_Tile: case ONNX_Pad: case ONNX_TopK: case ONNX_OneHot:
-    case ONNX_CenterCropPad: case ONNX_Col2Im: case ONNX_AffineGrid: return 1u << 1;
-    case ONNX_ConstantOfShape: case ONNX_Loop: return 1u << 0;
-    case ONNX_Slice: return 1u << 1 | 1u << 2;
-    case ONNX_Range: return 1u << 0 | 1u << 1;
-    case ONNX_MaxUnpool: return 1u << 2;
-    case ONNX_Resize: return 1u << 3;
-    default: return 0;
+    unsigned bits = 0;
+    for (int i = 0; i < n->nin && i < 32; i++) {
+        Str word = p2o_onnx_input(n->op, i);
+        for (size_t k = 0; k < word.n; k++)
+            if (strchr(letters, word.p[k]))
+                bits |= 1u << i;
     }
-}
-
-/* Inputs whose numbers are in the result as they are. */
-static unsigned passed_inputs(const Node *n)
-{
-    switch (n->op) {
-    case ONNX_Concat: return n->nin >= 32 ? 0 : (1u << n->nin) - 1;
-    case ONNX_Unsqueeze: case ONNX_Squeeze: case ONNX_Reshape: case ONNX_Cast: case ONNX_Identity: case ONNX_Gather:
-    case ONNX_Slice: case ONNX_Transpose:
-        return 1u << 0;
-    case ONNX_Where: return 1u << 1 | 1u << 2;
-    default: return 0;
-    }
-}
-
-/* Inputs whose shape decides about the result's: constants there may have been made for the sizes of the others. */
-static unsigned shaped_inputs(const Node *n)
-{
-    switch (n->op) {
-    case ONNX_Add: case ONNX_Sub: case ONNX_Mul: case ONNX_Div: case ONNX_Pow: case ONNX_Mod: case ONNX_Min: case ONNX_Max:
-    case ONNX_And: case ONNX_Or: case ONNX_Xor: case ONNX_Equal: case ONNX_Less: case ONNX_LessOrEqual:
-    case ONNX_Greater: case ONNX_GreaterOrEqual: case ONNX_Where: case ONNX_Concat:
-    case ONNX_ScatterND: case ONNX_ScatterElements:
-        return n->nin >= 32 ? 0 : (1u << n->nin) - 1;
-    case ONNX_LSTM: case ONNX_GRU: case ONNX_RNN: return 1u << 4 | 1u << 5 | 1u << 6;
-    case ONNX_Gather: case ONNX_GatherElements: return 1u << 1;
-    case ONNX_Expand: case ONNX_Cast: case ONNX_Not: case ONNX_Unsqueeze: case ONNX_Squeeze: case ONNX_Transpose:
-    case ONNX_Tile: case ONNX_Slice: case ONNX_CumSum: case ONNX_Identity:
-        return 1u << 0;
-    default: return 0;
-    }
+    return bits;
 }
 
 typedef enum Use {              /* of a value, by what follows */
@@ -67,7 +33,7 @@ static Use use_of(const uint8_t *uses, const Node *n) { return n->nout ? (Use)us
 static unsigned size_slots(const uint8_t *uses, const Node *n)
 {
     Use use = use_of(uses, n);
-    return use == USE_PLACES ? 0 : use == USE_SIZES ? passed_inputs(n) : p2o_onnx_size_inputs(n->op);
+    return use == USE_PLACES ? 0 : p2o_onnx_inputs(n, use == USE_SIZES ? "v" : ONNX_SIZES);
 }
 
 static void mark_uses(uint8_t *uses, const Graph *g)
@@ -107,7 +73,7 @@ static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, 
 {
     Arena   *a = k->of->prog->arena;
     SizeSlot slot = { .input = i, .now = p2o_graph_value(n->graph), .was = was,
-                      .item = NEW_N(a, int, was->nints + 1) };
+                      .item = NEW_N(a, int, was->nints + 1), .open = NEW_N(a, Dim, was->nints + 1) };
     slot.now->name = was->name;
     slot.now->dtype = was->dtype;
     slot.now->shape = was->shape;
@@ -174,7 +140,8 @@ static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, 
     Arena   *a = k->of->prog->arena;
     Value   *was = n->in[i];
     SizeSlot slot = { .input = i, .now = p2o_graph_value(n->graph), .was = was, .form = form,
-                      .item = NEW_N(a, int, (size_t)form->of->rank + 1) };
+                      .item = NEW_N(a, int, (size_t)form->of->rank + 1),
+                      .open = NEW_N(a, Dim, (size_t)form->of->rank + 1) };
     slot.now->name = was->name;
     slot.now->dtype = form->of->dtype;
     for (int d = 0; d < form->of->rank; d++) {
@@ -188,7 +155,7 @@ static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, 
 
 static Arg size_list(NodeCall *k, const uint8_t *uses, Node *n)
 {
-    unsigned in = size_slots(uses, n), baked = use_of(uses, n) == USE_DATA ? shaped_inputs(n) : 0;
+    unsigned in = size_slots(uses, n), baked = use_of(uses, n) == USE_DATA ? p2o_onnx_inputs(n, "b") : 0;
     uint32_t nitem = 0;
     Arg     *items = in | baked ? NEW_N(k->of->prog->arena, Arg, MOST_ITEMS) : NULL;
     for (int i = 0; i < k->file->nin && i < 32; i++) {

@@ -2,7 +2,7 @@
 
 #include "aten/lower.h"
 #include "dyn/declare.h"
-#include "dyn/relax.h"
+#include "dyn/settle.h"
 #include "onnx/fold.h"
 #include "onnx/onnx_ops.h"
 
@@ -10,7 +10,8 @@ Program *p2o_onnx_program(OnnxModel *m)
 {
     Program *p = p2o_program_new(m->diags, m->dims);
     Graph   *g = m->graph;
-    p->unsettled = "make that axis dynamic where the model is exported, or leave it as it is";
+    p->unsettled = "make that axis dynamic where the model is exported, or export it at larger sizes that its own "
+                   "numbers do not come near, or leave the axis as it is";
     for (size_t i = 0; i < g->inputs.n; i++) {
         const Value *v = g->inputs.at[i];
         Var         *x = p2o_var_fresh(p, p->main, v->name);
@@ -71,6 +72,14 @@ static Dim inside_bound(Dim d)
     return p2o_dim_is_int(d, &v) && (v >= INT32_MAX || v <= -INT32_MAX) ? NULL : d;
 }
 
+static Dim stuck_place(Asker *x, Dim d)
+{
+    d = p2o_resolve(x->in->bind, d);
+    if (!p2o_dim_is_int(d, NULL) && harden(x->in, d))
+        VEC_PUSH(x->in->arena, &x->now->of->stuck, d);
+    return p2o_resolve(x->in->bind, d);
+}
+
 static bool ask_slice(const OnnxSizes *s, Dim start, Dim end, Dim size, Dim *from, Dim *to)
 {
     Asker  *x = asker(s);
@@ -80,10 +89,8 @@ static bool ask_slice(const OnnxSizes *s, Dim start, Dim end, Dim size, Dim *fro
     if (p2o_dim_is_int(end, &v) && v <= -INT32_MAX)
         end = p2o_dim_int(x->in->dims, 0);
     if (p2o_dim_is_int(size, NULL) && !dim_is(start, 0)) {      /* a place in something fixed */
-        harden(x->in, p2o_resolve(x->in->bind, start));
-        harden(x->in, p2o_resolve(x->in->bind, end));
-        start = p2o_resolve(x->in->bind, start);
-        end = p2o_resolve(x->in->bind, end);
+        start = stuck_place(x, start);
+        end = stuck_place(x, end);
     }
     return slice_bounds(x->in, inside_bound(start), inside_bound(end), size, from, to) && !x->in->failed;
 }
@@ -303,6 +310,11 @@ static void load_inputs(NodeCall *k)
     for (size_t i = 0; i < k->slots.n; i++) {
         SizeSlot *slot = &k->slots.at[i];
         Dim      *at = slot_sizes(s, k, slot);
+        for (size_t e = 0; e < slot_count(slot); e++) {
+            Dim d = slot->item[e] >= 0 ? k->call.args[1].items[slot->item[e]].i : NULL;
+            if (d && !slot->open[e] && p2o_dim_is_sym(d))
+                slot->open[e] = d;
+        }
         if (slot->form)
             slot->now->shape = (Shape){ slot->form->of->rank, at };
         else
@@ -459,7 +471,7 @@ static void fold_node(Node *n)
         p2o_onnx_type_constant(n->graph, y, y->tensor);
 }
 
-static bool is_fixed(const OnnxSettling *s, const Value *v)
+bool p2o_onnx_is_constant(const OnnxSettling *s, const Value *v)
 {
     return !v || (!v->def && v->tensor) || (v->def && v->id < s->nvar && s->constant[v->id]);
 }
@@ -473,10 +485,10 @@ static bool follows_constants(Infer *in, NodeCall *k)
     for (int i = 0; i < n->nattr; i++)
         fixed &= n->attrs[i].kind != ATTR_GRAPH;
     for (int i = 0; i < n->nin; i++)
-        fixed &= is_fixed(s, n->in[i]);
+        fixed &= (n->in[i] && n->in[i]->id >= s->nvar) || p2o_onnx_is_constant(s, n->in[i]);       /* or a slot */
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (fixed || !v || !(p2o_onnx_size_inputs(n->op) >> i & 1) || v->ints || v->id >= s->nvar || !is_fixed(s, v))
+        if (fixed || !v || !(p2o_onnx_inputs(n, ONNX_SIZES) >> i & 1) || v->ints || v->id >= s->nvar || !p2o_onnx_is_constant(s, v))
             continue;
         refuse_freed(in, k, s->freed.at[0], "takes sizes that are computed from constants in a way that is not followed");
         return false;
@@ -527,109 +539,12 @@ static Dim summed_by(Infer *in, const NodeCall *k)
     return f.first ? count : NULL;
 }
 
-static bool is_near(double x, double y) { return x - y < 1e-6 * y && y - x < 1e-6 * y; }
-
-/* c is n, n - 1 or their quotient, or one over these. */
-static bool is_count(double c, double n)
-{
-    double over = c != 0 ? 1 / c : 0;
-    return is_near(c, n) || is_near(over, n) ||
-           (n > 2 && (is_near(c, n - 1) || is_near(over, n - 1) || is_near(c, n / (n - 1)) || is_near(over, n / (n - 1))));
-}
-
-/* A sum scaled by what was its number of elements: a mean or a variance, or chance? */
-static Dim scales_by_count(Infer *in, const NodeCall *k)
+static void note_sums(Infer *in, const NodeCall *k)
 {
     const Node *n = k->file->node;
-    for (int i = 0; i < 2; i++) {
-        Dim           count = summed_of(k->of, n->in[i]);
-        const Value  *v = n->in[1 - i];
-        const Tensor *t = v ? v->tensor : NULL;
-        int64_t       hint;
-        uint64_t      nelem;
-        double        c;
-        if (!count || !t || !p2o_tensor_nelem(t, &nelem) || nelem != 1 ||
-            !p2o_tensor_get_f64(t, 0, &c) || !p2o_hint_at(in->bind, count, 0, &hint) || hint < 2)
-            continue;
-        if (is_count(c, (double)hint))
-            return count;
-    }
-    return NULL;
-}
-
-/* An index into a dynamic axis that was its last when the model was exported. */
-static Dim takes_the_last(Infer *in, const NodeCall *k)
-{
-    const Node   *n = k->file->node;
-    const Value  *x = n->in[0], *index = n->nin > 1 ? n->in[1] : NULL;
-    const Tensor *t = index ? index->tensor : NULL;
-    uint64_t      nelem;
-    int64_t       size, v;
-    int           axis;
-    if (n->op == ONNX_GatherND || !t || !p2o_tensor_nelem(t, &nelem) || nelem > 1 << 20 ||
-        !p2o_wrap_dim(p2o_node_int(n, "axis", 0), x->shape.rank, false, &axis))
-        return NULL;
-    Freed f = { .of = k->of };
-    p2o_dim_symbols(x->shape.at[axis], note_freed, &f);
-    if (!f.first || !p2o_hint_at(in->bind, x->shape.at[axis], 0, &size) || size < 2)
-        return NULL;
-    for (uint64_t i = 0; i < nelem; i++)
-        if (p2o_tensor_get_i64(t, i, &v) && v == size - 1)
-            return x->shape.at[axis];
-    return NULL;
-}
-
-/* The same of a bound that was one before the end. */
-static Dim cuts_off_the_last(Infer *in, const NodeCall *k)
-{
-    const Node *n = k->file->node;
-    Shape       x = n->in[0]->shape;
-    for (int i = 1; i <= 2; i++) {
-        const Value *bounds = n->in[i], *axes = n->nin > 3 ? n->in[3] : NULL;
-        for (size_t e = 0; bounds->ints && e < bounds->nints; e++) {
-            int64_t v, size, at = (int64_t)e;
-            int     axis;
-            Freed   f = { .of = k->of };
-            if ((axes && !(axes->ints && e < axes->nints && p2o_dim_is_int(axes->ints[e], &at))) ||
-                !p2o_wrap_dim(at, x.rank, false, &axis))
-                continue;
-            p2o_dim_symbols(x.at[axis], note_freed, &f);
-            if (f.first && p2o_dim_is_int(bounds->ints[e], &v) && p2o_hint_at(in->bind, x.at[axis], 0, &size) &&
-                size > 2 && v == size - 1)
-                return x.at[axis];
-        }
-    }
-    return NULL;
-}
-
-/* Numbers that may have been computed from a size and that no rule relates to it. */
-static bool keeps_meaning(Infer *in, NodeCall *k)
-{
-    OnnxSettling *s = k->of;
-    Node         *n = k->file->node;
-    Dim           like = NULL;
-    const char   *why = "scales a sum by what was its number of elements";
-    if (n->op == ONNX_Div || n->op == ONNX_Mul)
-        like = scales_by_count(in, k);
-    if (n->op == ONNX_Gather || n->op == ONNX_GatherElements) {
-        like = takes_the_last(in, k);
-        why = "has an index that was the last of its axis";
-    }
-    if (n->op == ONNX_Slice) {
-        like = cuts_off_the_last(in, k);
-        why = "has a bound that was one before the end of its axis";
-    }
-    if (like) {
-        p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0, p2o_unsettled_advice(in->prog),
-                        "%s %s: whether that number follows %s cannot be told", k->call.target, why,
-                        p2o_dim_text(in->dims, like));
-        in->failed = true;
-        return false;
-    }
-    Dim count = summed_by(in, k);
+    Dim         count = k->of->freed.n ? summed_by(in, k) : NULL;
     for (int i = 0; i < n->nout; i++)
-        s->summed[n->out[i]->id] = count;
-    return true;
+        k->of->summed[n->out[i]->id] = count;
 }
 
 static void rule_node(Infer *in, const Call *c)
@@ -649,8 +564,9 @@ static void rule_node(Infer *in, const Call *c)
         return;
     if (typed)
         fold_node(n);
-    if (typed && k->of->freed.n && !(follows_constants(in, k) && keeps_meaning(in, k)))
+    if (typed && k->of->freed.n && !follows_constants(in, k))
         return;
+    note_sums(in, k);
     for (int i = 0; i < n->nout; i++) {
         resolve_value(in, n->out[i]);
         c->outs[i]->type = type_of(n->out[i]);
@@ -846,13 +762,27 @@ static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin, bo
     return ok && p2o_infer(s->prog, s->bind);
 }
 
+/* One capture, whose calls may be changed as they are, those of bodies included. */
+static void line_up_calls(const OnnxSettling *s, Lineup *l)
+{
+    for (size_t i = 0; i < s->calls.n; i++) {
+        LinedCall row = { .call = &s->calls.at[i]->call };
+        row.of[0] = row.call;
+        VEC_PUSH(s->prog->arena, &l->calls, row);
+    }
+}
+
 bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *pins, size_t npin)
 {
     OnnxSettling *s = new_settling_of(m, p, b);
     find_freed(s);
     p2o_onnx_calls(s);
     share_hooks(m->graph, s->hooks);
-    return apply_pins(s, pins, npin, false) && p2o_settle(p, b) && apply_pins(s, pins, npin, true) && write_sizes(s);
+    Program *programs[] = { p };
+    Lineup   lineup = { .p = programs, .n = 1 };
+    line_up_calls(s, &lineup);
+    return apply_pins(s, pins, npin, false) && p2o_settle(&lineup, b) && p2o_onnx_weigh(s) &&
+           apply_pins(s, pins, npin, true) && write_sizes(s);
 }
 
 static bool is_free(OnnxModel *m, const char *name)

@@ -26,7 +26,7 @@ bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *p
 /* New names for ports, in their order; NULL entries keep theirs.  false after a diagnostic. */
 bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout);
 
-/* Between the parts (onnx_calls.c, onnx_filled.c, onnx_sizes.c). */
+/* Between the parts (onnx_calls.c, onnx_filled.c, onnx_numbers.c, onnx_sizes.c). */
 
 typedef enum BakedKind { BAKED_FILLED, BAKED_COUNTING, BAKED_TRIANGLE, BAKED_REPEATED } BakedKind;
 
@@ -50,6 +50,7 @@ typedef struct SizeSlot {
     const Value *was;
     const BakedForm *form;      /* sizes are those of its axes; NULL: they are its elements */
     int         *item;          /* of each size: its place among the call's; -1: stays a number */
+    Dim         *open;          /* the symbol that stood for each until it was settled; NULL: none did */
 } SizeSlot;
 
 typedef struct NodeCall {
@@ -73,15 +74,22 @@ struct OnnxSettling {
     VEC(NodeCall *) calls;      /* of all graphs */
     Map         looked_at;      /* Tensor * -> BakedForm * */
     bool       *constant;       /* by value id: computed from constants alone */
+    VEC(Dim)    stuck;          /* places along an axis that never changes: numbers, by no rule */
     Dim        *summed;         /* by value id: how many elements each is a sum of, where that is dynamic; else NULL */
     const struct AtenOp *row;
     const struct Schema *schema;
     const struct OnnxSizes *hooks;
 };
 
-/* The inputs of an operator that hold sizes, as a set of bits. */
-unsigned p2o_onnx_size_inputs(OnnxOp op);
+/* The inputs of a node that have one of these letters (onnx_ops.def), as a set of bits: the first 32. */
+#define ONNX_SIZES "ENPA"
+unsigned p2o_onnx_inputs(const Node *n, const char *letters);
+/* No input changes it; so is what is absent. */
+bool p2o_onnx_is_constant(const OnnxSettling *s, const Value *v);
 /* The calls of all nodes, bodies included, into p->main. */
 void p2o_onnx_calls(OnnxSettling *s);
+/* Weighs the numbers that no rule looked at, once all sizes are settled.  false after diagnostics: some may have
+ * been made of a size. */
+bool p2o_onnx_weigh(OnnxSettling *s);
 
 #endif

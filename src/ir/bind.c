@@ -16,7 +16,7 @@ typedef struct Binding {
 
 struct Bindings {
     Dims     *dims;
-    int       ncapture;
+    int       ncapture, nfit;
     Map       by_name;          /* symbol name -> Binding * */
     VEC(Dim)  soft;
     VEC(BindEvent) events;
@@ -31,13 +31,15 @@ Bindings *p2o_bindings_new(Dims *t, int ncapture)
     assert(ncapture >= 1 && ncapture <= MAX_CAPTURES);
     Bindings *b = NEW(p2o_dims_arena(t), Bindings);
     b->dims = t;
-    b->ncapture = ncapture;
+    b->ncapture = b->nfit = ncapture;
     b->by_name.arena = b->need_keys.arena = p2o_dims_arena(t);
     return b;
 }
 
 Dims *p2o_bindings_dims(const Bindings *b) { return b->dims; }
 int   p2o_ncapture(const Bindings *b) { return b->ncapture; }
+void  p2o_set_nfit(Bindings *b, int n) { b->nfit = n; }
+int   p2o_nfit(const Bindings *b) { return b->nfit; }
 
 static Binding *binding_of(Bindings *b, Dim sym)
 {
@@ -159,9 +161,9 @@ void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
             fn(user, b->soft.at[i]);
 }
 
-void p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc)
+void p2o_bind_log(Bindings *b, BindWhy why, Dim sym, Dim to, const char *by, Loc loc)
 {
-    VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .sym = sym, .to = to, .by = by, .loc = loc });
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .why = why, .sym = sym, .to = to, .by = by, .loc = loc });
 }
 
 size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }
@@ -179,12 +181,14 @@ const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i) { return &b->unse
 void p2o_need(Bindings *b, Need n)
 {
     Arena     *a = p2o_dims_arena(b->dims);
-    uintptr_t *key = NEW_N(a, uintptr_t, 4);
+    uintptr_t *key = NEW_N(a, uintptr_t, 6);
     key[0] = (uintptr_t)n.a;
     key[1] = (uintptr_t)n.b;
     key[2] = (uintptr_t)n.kind;
     key[3] = n.loc;
-    void **slot = p2o_map_slot(&b->need_keys, (Str){ (const char *)key, 4 * sizeof *key });
+    key[4] = (uintptr_t)n.origin;
+    key[5] = (uintptr_t)n.guard;
+    void **slot = p2o_map_slot(&b->need_keys, (Str){ (const char *)key, 6 * sizeof *key });
     if (*slot)
         return;
     *slot = b;

@@ -26,6 +26,9 @@ enum { MAX_CAPTURES = 16 };
 Bindings *p2o_bindings_new(Dims *t, int ncapture);
 Dims     *p2o_bindings_dims(const Bindings *b);
 int       p2o_ncapture(const Bindings *b);
+/* Captures from the n-th on are held out: expressions are not fitted to them, only held against them. */
+void      p2o_set_nfit(Bindings *b, int n);
+int       p2o_nfit(const Bindings *b);                          /* all, unless said */
 void      p2o_set_role(Bindings *b, Dim sym, SymRole r);        /* ROLE_FILE unless said */
 SymRole   p2o_role(const Bindings *b, Dim sym);
 void      p2o_bind(Bindings *b, Dim sym, Dim to);               /* sym does not occur in `to` */
@@ -47,13 +50,19 @@ bool p2o_has_soft(const Bindings *b, Dim d);            /* one that is not bound
 typedef void SoftFn(void *user, Dim sym);
 void p2o_each_soft(Bindings *b, SoftFn *fn, void *user);
 
-/* How a size became what it is, for the report: by whom (an operator, a search) and where. */
+/* How a size became what it is: by whom (an operator, a search) and where. */
+typedef enum BindWhy {
+    BIND_RULE,                  /* an operator leaves no choice */
+    BIND_AS_NUMBER,             /* an operator takes a number there: nothing says that it is one */
+    BIND_EVIDENCE               /* the captures say so */
+} BindWhy;
 typedef struct BindEvent {
+    BindWhy     why;
     Dim         sym, to;
     const char *by;
     Loc         loc;
 } BindEvent;
-void             p2o_bind_log(Bindings *b, Dim sym, Dim to, const char *by, Loc loc);
+void             p2o_bind_log(Bindings *b, BindWhy why, Dim sym, Dim to, const char *by, Loc loc);
 size_t           p2o_bind_nevent(const Bindings *b);
 const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
 /* Where a soft symbol stands: the call, and its place; NULL for other symbols. */
@@ -71,12 +80,21 @@ size_t           p2o_nunsettled(const Bindings *b);
 const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i);
 
 /* What must hold for the model to work at given sizes: an operator's demand, the capture's range or guard. */
-typedef enum NeedKind { NEED_LE, NEED_EQ } NeedKind;
+typedef enum NeedKind { NEED_LE, NEED_EQ, NEED_GUARD } NeedKind;
+typedef enum NeedOrigin {
+    NEED_OF_OPERATOR,
+    NEED_OF_RANGE,              /* of the capture */
+    NEED_OF_GUARD,
+    NEED_UNSEEN,                /* the capture never saw other sizes; the file runs there */
+    NEED_SEEN                   /* another capture did: a least size that may be claimed */
+} NeedOrigin;
 typedef struct Need {
     NeedKind    kind;
-    Dim         a, b;           /* a <= b, or a = b */
+    Dim         a, b;           /* a <= b, or a = b; NULL of a GUARD */
     const char *by;
     Loc         loc;
+    NeedOrigin  origin;
+    struct Guard *guard;        /* that it comes from, or NULL */
 } Need;
 void        p2o_need(Bindings *b, Need n);              /* once */
 size_t      p2o_nneed(const Bindings *b);

@@ -116,6 +116,7 @@ struct Program {
     uint32_t          nvar;
     bool              proven;           /* types agreed with what the captures recorded, and are of other sizes now */
     const char       *unsettled;        /* advice where one capture cannot tell; NULL: another capture */
+    int               capture;          /* among those that were given, from 1 */
     const char       *producer;         /* "PyTorch 2.14.1", for messages */
 };
 

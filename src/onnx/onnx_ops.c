@@ -4,14 +4,34 @@
 #include "onnx/onnx_rules.h"
 
 static const OnnxInfo rows[] = {
-#define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule)                \
-    [ONNX_##name] = { #name,  domain,  since,   min_in,                                  \
-                      max_in, min_out, max_out, p2o_onnx_rule_##rule },
+#define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule, inputs, attrs) \
+    [ONNX_##name] = { #name,   domain,  since,                 min_in, max_in,           \
+                      min_out, max_out, p2o_onnx_rule_##rule,  inputs, attrs },
 #include "onnx/onnx_ops.def"
 #undef ONNX
 };
 
 const OnnxInfo *p2o_onnx_info(OnnxOp op) { return &rows[op]; }
+
+Str p2o_onnx_input(OnnxOp op, int i)
+{
+    Str word = { 0 };
+    for (Str rest = str_of(op == ONNX_NONE ? "" : rows[op].inputs); rest.n && i >= 0; i--) {
+        word = p2o_str_cut(rest, ' ', &rest);
+        if (word.n && word.p[word.n - 1] == '*')
+            return (Str){ word.p, word.n - 1 };
+    }
+    return i < 0 ? word : (Str){ 0 };
+}
+
+char p2o_onnx_attr(OnnxOp op, const char *name)
+{
+    Str letter;
+    for (Str rest = str_of(op == ONNX_NONE ? "" : rows[op].attrs); rest.n;)
+        if (str_is(p2o_str_cut(p2o_str_cut(rest, ' ', &rest), ':', &letter), name) && letter.n)
+            return letter.p[0];
+    return 0;
+}
 
 static int compare_name(Str a, const char *z)
 {

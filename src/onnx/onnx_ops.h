@@ -14,6 +14,7 @@ typedef struct OnnxInfo {
     int         min_in, max_in;         /* max -1: any number */
     int         min_out, max_out;
     OnnxRule   *rule;
+    const char *inputs, *attrs;         /* what numbers mean there */
 } OnnxInfo;
 
 /* How the rules of a Graph compare sizes where these are being settled (Graph.sizes): what must be equal is
@@ -28,6 +29,9 @@ typedef struct OnnxSizes {
 } OnnxSizes;
 
 const OnnxInfo *p2o_onnx_info(OnnxOp op);               /* op is not ONNX_NONE */
+/* The letters of onnx_ops.def for an input, and the one for an attribute; none: "", 0. */
+Str             p2o_onnx_input(OnnxOp op, int i);
+char            p2o_onnx_attr(OnnxOp op, const char *name);
 OnnxOp          p2o_onnx_find(Str name);                /* ONNX_NONE: no row */
 
 /* Checks the number of inputs and outputs and the opset, then applies the operator's rule.  On

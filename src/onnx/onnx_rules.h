@@ -11,7 +11,7 @@
 #include "onnx/onnx_ops.h"
 
 /* Repeated for rows that share a rule, which C allows. */
-#define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule) \
+#define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule, inputs, attrs) \
     OnnxRule p2o_onnx_rule_##rule;
 #include "onnx/onnx_ops.def"
 #undef ONNX

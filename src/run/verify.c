@@ -373,13 +373,14 @@ static const char *run_and_settle(Checker *c, const Array *in, Array *out)
     return settle_ports(c, out, false);
 }
 
+/* `good` says whether numbers were compared, "ok", or shapes only, "runs". */
 static void report_size(Checker *c, const VerifyOptions *o, VerifyCount *count, const char *label,
-                        const char *why, const char *good)
+                        const char *why, const char *good, const char *found)
 {
     count->nrun++;
     count->nfail += why != NULL;
-    o->line(o->user, !why, p2o_printf(c->scratch, "[%s] %s  %s", why ? "FAIL" : "ok", label,
-                                      why ? why : good));
+    o->line(o->user, !why, p2o_printf(c->scratch, "[%s] %s  %s", why ? "FAIL" : good, label,
+                                      why ? why : found));
 }
 
 static void verify_recorded(Checker *c, const VerifyOptions *o, const Npz *z, int64_t k,
@@ -400,7 +401,7 @@ static void verify_recorded(Checker *c, const VerifyOptions *o, const Npz *z, in
     if (!why && diff > count->max_diff)
         count->max_diff = diff;
     report_size(c, o, count, size_label(c, p2o_printf(c->scratch, "s%lld", (long long)k)), why,
-                p2o_printf(c->scratch, "max diff %s", brief_number(c->scratch, diff)));
+                "ok", p2o_printf(c->scratch, "max diff %s", brief_number(c->scratch, diff)));
 }
 
 static int ascending(const void *pa, const void *pb)
@@ -564,7 +565,7 @@ static void verify_random(Checker *c, const VerifyOptions *o, size_t n, VerifyCo
     const char *label = size_label(c, "fixed sizes"), *why = random_inputs(c, in);
     if (!why)
         why = run_and_settle(c, in, out);
-    report_size(c, o, count, label, why, "runs, shapes as declared");
+    report_size(c, o, count, label, why, "runs", "shapes as declared");
 }
 
 Status p2o_verify_sizes(Diags *d, OrtModel *m, const char *sizes, const VerifyOptions *o,

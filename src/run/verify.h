@@ -9,7 +9,8 @@
 
 #include "run/ort.h"
 
-/* One finished line a size: "[ok] batch=7 seq=31  max diff 2.4e-07", "[FAIL] batch=7  why". */
+/* One finished line a size: "[ok] batch=7 seq=31  max diff 2.4e-07", "[runs] batch=7  shapes as
+ * declared" where there were no numbers to compare, "[FAIL] batch=7  why". */
 typedef void VerifyLineFn(void *user, bool ok, const char *line);
 
 typedef struct VerifyOptions {

@@ -1,0 +1,500 @@
+#include "dyn/grammar.h"
+
+#include <math.h>
+
+#include "base/num.h"
+
+/* Bits of the parts of an expression.  They were chosen by eye, as lengths of what a person would type,
+ * and held against the margins of right and wrong choices that tools/calibrate.py prints. */
+enum {
+    BITS_SIZE = 2,
+    BITS_OP = 3,
+    BITS_CLAMP = 5,             /* more, for min and max with a number: mostly a branch */
+    BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little to say */
+    BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have an int */
+    BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
+};
+
+/* Numbers that stand beside sizes in source: small ones, powers of two and their neighbours, sizes of
+ * images and windows. */
+static const int numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 25, 28, 30, 31, 32,
+                               40, 48, 49, 50, 56, 60, 63, 64, 80, 96, 100, 112, 127, 128, 196, 200, 224, 255,
+                               256, 512, 1000, 1024 };
+/* Those of a second step. */
+static const int small[] = { 1, 2, 3, 4, 5, 6, 7, 8, 10, 16 };
+/* Shares that are written as decimal fractions: int(0.7 * n). */
+static const double shares[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 1.0 / 3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 2.0 / 3,
+                                 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95, 1.25, 1.5, 1.75, 2.5, 0.05 };
+
+static double whole_bits(double v) { return 1 + 2 * floor(log2(fabs(v) + 1)); }
+
+/* v as a short decimal: its digits as a whole number, or 0. */
+static double decimal_digits(double v)
+{
+    for (double scale = 1; scale <= 1e6; scale *= 10) {
+        double whole = round(v * scale);
+        if (fabs(whole) < 1e7 && whole / scale == v)
+            return whole ? fabs(whole) : 1;
+    }
+    return 0;
+}
+
+static bool near_whole(double v) { return fabs(v - round(v)) <= 1e-11 * fabs(v) && fabs(v) < 1e6 && round(v) != 0; }
+
+/* 0.125 is 1/8, 0.3535.. is 1/sqrt(8): numbers that a constructor computes. */
+double p2o_number_bits(double v)
+{
+    enum { UNSAID = 54 };       /* all the bits of its mantissa */
+    double best = UNSAID, digits;
+    if (v == 0 || (v == floor(v) && fabs(v) < 1e9))
+        return whole_bits(v);
+    if (!isfinite(v))
+        return 1;
+    if ((digits = decimal_digits(v)) > 0)
+        best = fmin(best, 2 + whole_bits(digits));
+    const double forms[] = { 1 / v, v * v, exp(fabs(v)), exp2(fabs(v)), 1 / (v * v) };
+    for (int i = 0; i < 5; i++)
+        if (near_whole(forms[i]))
+            best = fmin(best, (i < 4 ? BITS_OP : 2 * BITS_OP) + whole_bits(round(forms[i])));
+    for (int q = 2; q <= 64; q++)
+        if (near_whole(v * q))
+            best = fmin(best, BITS_OP + whole_bits(q) + whole_bits(round(v * q)));
+    return best;
+}
+
+double p2o_base_bits(const Bases *b) { return BITS_SIZE + log2(b->n > 1 ? b->n : 1); }
+
+/* What symbol number k is at probe i: small sizes, then larger ones without a common pattern, then some that all
+ * small numbers divide; others for every symbol. */
+static int64_t probe_at(Dims *t, Dim sym, int k, int i)
+{
+    enum { NDIVISIBLE = 4 };
+    static const int64_t sizes[NPROBE] = { 1, 2, 3, 5, 4, 7, 6, 9, 16, 11, 23, 30, 47, 85, 101, 263, 48, 240, 720, 5040 };
+    int64_t              lo, hi, spread = sizes[i] / 3 + 2;
+    bool                 divisible = i >= NPROBE - NDIVISIBLE;
+    int64_t              v = divisible ? sizes[i] * (1 + (k + i) % 3) : sizes[i] + (k * 7 + k * i) % spread;
+    p2o_dim_range(t, sym, &lo, &hi);
+    int64_t span = hi == NO_UPPER ? INT64_MAX : hi - lo + 1;
+    v = v < lo ? lo + v % (span < 1024 ? span : 1024) : v;
+    return v > hi ? lo + v % span : v;
+}
+
+typedef struct AtProbe {
+    Dims      *dims;
+    const Dim *symbols;
+    size_t     n;
+    int        i;
+} AtProbe;
+
+static bool probe_value(void *user, Dim sym, int64_t *v)
+{
+    const AtProbe *at = user;
+    for (size_t k = 0; k < at->n; k++) {
+        if (at->symbols[k] != sym)
+            continue;
+        *v = probe_at(at->dims, sym, (int)k, at->i);
+        return true;
+    }
+    return false;
+}
+
+bool p2o_probe(Dims *t, const Dim *symbols, size_t n, Dim d, int i, int64_t *v)
+{
+    AtProbe at = { t, symbols, n, i };
+    return p2o_dim_eval(t, d, probe_value, &at, v);
+}
+
+void p2o_bases_start(Bases *b, Bindings *bind, const Dim *symbols, size_t n)
+{
+    *b = (Bases){ .dims = p2o_bindings_dims(bind), .symbols = symbols, .nsymbol = n, .nfit = p2o_nfit(bind),
+                  .ncapture = p2o_ncapture(bind) };
+    b->npoint = b->ncapture + NPROBE;
+}
+
+bool p2o_bases_add(Bases *b, Bindings *bind, Dim d)
+{
+    int64_t v;
+    for (int i = 0; i < b->n; i++)
+        if (b->dim[i] == d)
+            return true;
+    if (b->n == MAX_BASES)
+        return false;
+    for (int k = 0; k < b->ncapture; k++) {
+        if (!p2o_hint_at(bind, d, k, &v))
+            return true;
+        b->at[b->n][k] = (double)v;
+    }
+    for (int i = 0; i < NPROBE; i++) {
+        bool known = p2o_probe(b->dims, b->symbols, b->nsymbol, d, i, &v);
+        b->at[b->n][b->ncapture + i] = known ? (double)v : NAN;
+    }
+    b->dim[b->n++] = d;
+    return true;
+}
+
+/* One operator on values; NaN where it has none. */
+static double apply(ExprOp op, double x, double y, double number)
+{
+    switch (op) {
+    case EXPR_ADD: return x + y;
+    case EXPR_SUB: return x - y;
+    case EXPR_MUL: return x * y;
+    case EXPR_FLOOR: return y == 0 ? NAN : floor(x / y);
+    case EXPR_CEIL: return y == 0 ? NAN : ceil(x / y);
+    case EXPR_MOD: return y == 0 ? NAN : x - y * floor(x / y);
+    case EXPR_LACK: return y == 0 ? NAN : y * ceil(x / y) - x;
+    case EXPR_MIN: return x < y ? x : y;
+    case EXPR_MAX: return x > y ? x : y;
+    case EXPR_ROOT: return x < 0 ? NAN : floor(sqrt(x));
+    case EXPR_BITS: return x < 1 ? 0 : floor(log2(x)) + 1;
+    case EXPR_SCALED: return trunc(number * x);
+    case EXPR_QUOTIENT: return y == 0 ? NAN : x / y;
+    case EXPR_SQRT: return x < 0 ? NAN : sqrt(x);
+    case EXPR_LOG: return x <= 0 ? NAN : log(x);
+    case EXPR_LOG2: return x <= 0 ? NAN : log2(x);
+    case EXPR_NUMBER: return number;
+    case EXPR_SIZE: break;
+    }
+    return NAN;
+}
+
+bool p2o_expr_eval(const Bases *b, const Expr *e, int point, double *v)
+{
+    double x = 0, y = 0;
+    if (e->op == EXPR_SIZE) {
+        *v = b->at[e->base][point];
+        return !isnan(*v);
+    }
+    if ((e->a && !p2o_expr_eval(b, e->a, point, &x)) || (e->b && !p2o_expr_eval(b, e->b, point, &y)))
+        return false;
+    *v = apply(e->op, x, y, e->number);
+    return !isnan(*v);
+}
+
+typedef struct Valued {                 /* an expression with its cost and values */
+    Expr   expr;
+    double bits;
+    double at[MAX_POINTS];      /* in the captures: what most expressions are turned down by */
+} Valued;
+
+typedef struct Enumeration {
+    const Bases *bases;
+    ExprFn      *fn;
+    void        *user;
+} Enumeration;
+
+static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *x, const Valued *y, double bits)
+{
+    out->bits = bits;
+    if (bits > DEAREST)
+        return false;
+    out->expr = (Expr){ .op = op, .a = &x->expr, .b = y ? &y->expr : NULL };
+    for (int i = 0; i < e->bases->nfit; i++)
+        out->at[i] = apply(op, x->at[i], y ? y->at[i] : 0, 0);
+    return true;
+}
+
+static void say(const Enumeration *e, const Valued *v) { e->fn(e->user, &v->expr, v->bits, v->at); }
+
+static Valued number_of(const Enumeration *e, double v)
+{
+    Valued out = { .expr = { .op = EXPR_NUMBER, .number = v }, .bits = p2o_number_bits(v) };
+    for (int i = 0; i < e->bases->nfit; i++)
+        out.at[i] = v;
+    return out;
+}
+
+static Valued size_of(const Enumeration *e, int base)
+{
+    Valued out = { .expr = { .op = EXPR_SIZE, .base = base }, .bits = p2o_base_bits(e->bases) };
+    for (int i = 0; i < e->bases->nfit; i++)
+        out.at[i] = e->bases->at[base][i];
+    return out;
+}
+
+typedef void ThenFn(const Enumeration *e, const Valued *v);
+
+static const struct {
+    ExprOp op;
+    int    more;                /* bits over those of an operator */
+    bool   swapped;             /* the number comes first */
+    bool   from_two;            /* by 1 it is nothing new */
+} beside_number[] = {
+    { EXPR_ADD, 0, false, false },  { EXPR_SUB, 0, false, false }, { EXPR_SUB, 1, true, false },
+    { EXPR_MUL, -1, false, true },  { EXPR_FLOOR, 0, false, true }, { EXPR_CEIL, 1, false, true },
+    { EXPR_MOD, 0, false, true },   { EXPR_LACK, 1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
+    { EXPR_MAX, BITS_CLAMP, false, false },
+};
+
+/* x//c*c and its rounding up: to a multiple. */
+static void to_multiple(const Enumeration *e, const Valued *x, const Valued *c, ThenFn *then)
+{
+    static const ExprOp part[] = { EXPR_FLOOR, EXPR_CEIL };
+    for (int i = 0; i < 2; i++) {
+        Valued q, m;
+        if (combine(e, &q, part[i], x, c, x->bits + BITS_OP + c->bits + i) &&
+            combine(e, &m, EXPR_MUL, &q, c, q.bits + BITS_OP))
+            then(e, &m);
+    }
+}
+
+static void with_number(const Enumeration *e, const Valued *x, const int *list, size_t n, ThenFn *then)
+{
+    for (size_t k = 0; k < n; k++) {
+        Valued c = number_of(e, list[k]), v;
+        for (size_t i = 0; i < sizeof beside_number / sizeof *beside_number; i++) {
+            const Valued *left = beside_number[i].swapped ? &c : x, *right = beside_number[i].swapped ? x : &c;
+            double        bits = x->bits + BITS_OP + c.bits + beside_number[i].more;
+            if (!(beside_number[i].from_two && list[k] == 1) && combine(e, &v, beside_number[i].op, left, right, bits))
+                then(e, &v);
+        }
+        if (list[k] > 1)
+            to_multiple(e, x, &c, then);
+    }
+}
+
+static void with_other(const Enumeration *e, const Valued *x, const Valued *y, bool twice, ThenFn *then)
+{
+    static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX }, one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
+    double              bits = x->bits + y->bits + BITS_OP;
+    Valued              v;
+    for (int i = 0; i < 4 && twice; i++)
+        if (combine(e, &v, both[i], x, y, bits + i / 2))
+            then(e, &v);
+    for (int i = 0; i < 4; i++)
+        if (combine(e, &v, one[i], x, y, bits + (i ? BITS_RATIO : 0)))
+            then(e, &v);
+}
+
+/* x*(x - 1)//2 and x*(x + 1)//2: as many as there are pairs. */
+static void pair_counts(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    static const ExprOp next[] = { EXPR_SUB, EXPR_ADD };
+    Valued              one = number_of(e, 1), two = number_of(e, 2), other, product, half;
+    for (int i = 0; i < 2; i++)
+        if (combine(e, &other, next[i], x, &one, x->bits + BITS_OP) &&
+            combine(e, &product, EXPR_MUL, x, &other, other.bits + x->bits + BITS_OP) &&
+            combine(e, &half, EXPR_FLOOR, &product, &two, product.bits + BITS_OP))
+            then(e, &half);
+}
+
+static void special_forms(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    static const ExprOp ops[] = { EXPR_ROOT, EXPR_BITS };
+    Valued              v;
+    for (int i = 0; i < 2; i++)
+        if (combine(e, &v, ops[i], x, NULL, x->bits + BITS_OP + BITS_SPECIAL))
+            then(e, &v);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (!combine(e, &v, EXPR_SCALED, x, NULL, x->bits + 2 * BITS_OP + p2o_number_bits(shares[i])))
+            continue;
+        v.expr.number = shares[i];
+        for (int k = 0; k < e->bases->nfit; k++)
+            v.at[k] = trunc(shares[i] * x->at[k]);
+        then(e, &v);
+    }
+}
+
+static void second_step(const Enumeration *e, const Valued *v)
+{
+    say(e, v);
+    with_number(e, v, small, sizeof small / sizeof *small, say);
+    for (int i = 0; i < e->bases->n; i++) {
+        Valued s = size_of(e, i);
+        with_other(e, v, &s, true, say);
+        with_other(e, &s, v, false, say);
+    }
+}
+
+void p2o_enumerate_whole(const Bases *b, ExprFn *fn, void *user)
+{
+    Enumeration e = { b, fn, user };
+    for (int i = 0; i < b->n; i++) {
+        Valued x = size_of(&e, i);
+        say(&e, &x);
+        with_number(&e, &x, numbers, sizeof numbers / sizeof *numbers, second_step);
+        special_forms(&e, &x, second_step);
+        pair_counts(&e, &x, say);
+        for (int k = 0; k < b->n; k++) {
+            Valued y = size_of(&e, k);
+            if (k != i) {
+                with_other(&e, &x, &y, k <= i, second_step);
+            } else {
+                Valued square;
+                if (combine(&e, &square, EXPR_MUL, &x, &x, x.bits * 2 + BITS_OP))
+                    second_step(&e, &square);
+            }
+        }
+    }
+}
+
+void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user)
+{
+    Enumeration e = { b, fn, user };
+    for (int i = 0; i < nown; i++) {
+        Valued x = size_of(&e, i);
+        say(&e, &x);
+        with_number(&e, &x, numbers, sizeof numbers / sizeof *numbers, say);
+        for (int k = 0; k < b->n; k++) {
+            Valued y = size_of(&e, k);
+            with_other(&e, &x, &y, k <= i || k >= nown, say);
+            if (k >= nown)
+                with_other(&e, &y, &x, false, say);
+        }
+    }
+}
+
+/* Of a whole expression: itself, its root, logarithms and the inverses, times or divided by a number. */
+static void float_forms(const Enumeration *e, const Valued *v)
+{
+    static const double factors[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 10000 };
+    static const ExprOp ops[] = { EXPR_SIZE, EXPR_SQRT, EXPR_LOG, EXPR_LOG2 };
+    Valued              one = number_of(e, 1), form, inverse, out;
+    for (int i = 0; i < 4; i++) {
+        form = *v;
+        if (i && !combine(e, &form, ops[i], v, NULL, v->bits + BITS_OP + (i > 1)))
+            continue;
+        Valued plain = form;
+        plain.bits += i ? 0 : BITS_WHOLE;
+        if (plain.bits <= DEAREST)
+            say(e, &plain);
+        if (combine(e, &inverse, EXPR_QUOTIENT, &one, &form, form.bits + BITS_OP))
+            say(e, &inverse);
+        for (size_t k = 0; k < sizeof factors / sizeof *factors; k++) {
+            Valued c = number_of(e, factors[k]);
+            if (combine(e, &out, EXPR_QUOTIENT, &form, &c, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+            if (combine(e, &out, EXPR_QUOTIENT, &c, &form, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+            if (combine(e, &out, EXPR_MUL, &form, &c, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+        }
+        for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
+            Valued c = number_of(e, shares[k]);
+            if (combine(e, &out, EXPR_MUL, &form, &c, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+            if (combine(e, &out, EXPR_ADD, &form, &c, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+            if (combine(e, &out, EXPR_SUB, &form, &c, form.bits + BITS_OP + c.bits))
+                say(e, &out);
+        }
+    }
+    for (int i = 0; i < e->bases->n; i++) {
+        Valued s = size_of(e, i);
+        if (v->expr.op == EXPR_SIZE && v->expr.base == i)
+            continue;
+        if (combine(e, &out, EXPR_QUOTIENT, v, &s, v->bits + s.bits + BITS_OP))
+            say(e, &out);
+        if (combine(e, &out, EXPR_QUOTIENT, &s, v, v->bits + s.bits + BITS_OP))
+            say(e, &out);
+    }
+}
+
+void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user)
+{
+    Enumeration e = { b, fn, user };
+    for (int i = 0; i < b->n; i++) {
+        Valued x = size_of(&e, i);
+        float_forms(&e, &x);
+        with_number(&e, &x, small, sizeof small / sizeof *small, float_forms);
+        for (int k = 0; k < b->n; k++) {
+            Valued y = size_of(&e, k);
+            if (k != i)
+                with_other(&e, &x, &y, k <= i, float_forms);
+        }
+    }
+}
+
+const Expr *p2o_expr_keep(Arena *a, const Expr *e)
+{
+    if (!e)
+        return NULL;
+    Expr *x = NEW(a, Expr);
+    *x = *e;
+    x->a = p2o_expr_keep(a, e->a);
+    x->b = p2o_expr_keep(a, e->b);
+    return x;
+}
+
+bool p2o_expr_is_number(const Expr *e) { return e->op == EXPR_NUMBER; }
+
+/* int(0.7 * n) is 7 * n // 10, if floats never round it to another: asked for all sizes up to a million. */
+static bool is_exact_share(double share, int64_t p, int64_t q)
+{
+    enum { LARGEST_SIZE = 1 << 20 };
+    for (int64_t n = 0; n <= LARGEST_SIZE; n++)
+        if ((int64_t)(share * (double)n) != p * n / q)
+            return false;
+    return true;
+}
+
+static Dim scaled_dim(Dims *t, Dim a, double share)
+{
+    for (int64_t q = 1; q <= 20; q++) {
+        int64_t p = (int64_t)round(share * (double)q);
+        if (fabs(share * (double)q - (double)p) < 1e-12 && is_exact_share(share, p, q))
+            return p2o_dim_floordiv(t, p2o_dim_mul(t, a, p2o_dim_int(t, p)), p2o_dim_int(t, q));
+    }
+    return NULL;
+}
+
+Dim p2o_expr_dim(const Bases *b, const Expr *e)
+{
+    Dims *t = b->dims;
+    Dim   x = e->a ? p2o_expr_dim(b, e->a) : NULL, y = e->b ? p2o_expr_dim(b, e->b) : NULL;
+    switch (e->op) {
+    case EXPR_NUMBER: return e->number == floor(e->number) ? p2o_dim_int(t, (int64_t)e->number) : NULL;
+    case EXPR_SIZE: return b->dim[e->base];
+    case EXPR_ADD: return p2o_dim_add(t, x, y);
+    case EXPR_SUB: return p2o_dim_sub(t, x, y);
+    case EXPR_MUL: return p2o_dim_mul(t, x, y);
+    case EXPR_FLOOR: return p2o_dim_floordiv(t, x, y);
+    case EXPR_CEIL: return p2o_dim_ceildiv(t, x, y);
+    case EXPR_MOD: return p2o_dim_mod(t, x, y);
+    case EXPR_LACK: return p2o_dim_mod(t, p2o_dim_neg(t, x), y);
+    case EXPR_MIN: return p2o_dim_min(t, x, y);
+    case EXPR_MAX: return p2o_dim_max(t, x, y);
+    case EXPR_SCALED: return x ? scaled_dim(t, x, e->number) : NULL;
+    default: return NULL;
+    }
+}
+
+static const char *call_text(Arena *a, const Bases *b, const char *name, const Expr *e)
+{
+    return p2o_printf(a, "%s(%s)", name, p2o_expr_text(a, b, e->a));
+}
+
+static const char *infix_text(Arena *a, const Bases *b, const char *op, const Expr *e)
+{
+    return p2o_printf(a, "(%s %s %s)", p2o_expr_text(a, b, e->a), op, p2o_expr_text(a, b, e->b));
+}
+
+const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
+{
+    char number[32];
+    Dim  d = p2o_expr_dim(b, e);
+    if (d)
+        return p2o_dim_text(b->dims, d);
+    switch (e->op) {
+    case EXPR_NUMBER: return p2o_printf(a, "%s", p2o_format_f64(number, e->number));
+    case EXPR_ROOT: return call_text(a, b, "isqrt", e);
+    case EXPR_BITS: return call_text(a, b, "bit_length", e);
+    case EXPR_SQRT: return call_text(a, b, "sqrt", e);
+    case EXPR_LOG: return call_text(a, b, "log", e);
+    case EXPR_LOG2: return call_text(a, b, "log2", e);
+    case EXPR_SCALED:
+        return p2o_printf(a, "int(%s*%s)", p2o_format_f64(number, e->number), p2o_expr_text(a, b, e->a));
+    case EXPR_QUOTIENT: return infix_text(a, b, "/", e);
+    case EXPR_ADD: return infix_text(a, b, "+", e);
+    case EXPR_SUB: return infix_text(a, b, "-", e);
+    case EXPR_MUL: return infix_text(a, b, "*", e);
+    case EXPR_FLOOR: return infix_text(a, b, "//", e);
+    case EXPR_CEIL: return p2o_printf(a, "ceil(%s / %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_MOD: return infix_text(a, b, "%", e);
+    case EXPR_LACK: return p2o_printf(a, "(-%s %% %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_MIN: return p2o_printf(a, "min(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_MAX: return p2o_printf(a, "max(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_SIZE: break;
+    }
+    return "?";
+}

@@ -1,0 +1,153 @@
+#include "dyn/reading.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Floats are computed in another order than Python's. */
+static const double least_slack = 1e-12;
+
+static bool is_within(double x, double y, double slack) { return x == y || fabs(x - y) <= fmax(slack, least_slack) * fabs(y); }
+static bool is_close(double x, double y) { return is_within(x, y, 0); }
+
+static bool gives(const Bases *b, const Readings *r, const double *values)
+{
+    for (int k = 0; k < b->nfit; k++)
+        if (r->whole ? values[k] != r->want[k] : !is_within(values[k], r->want[k], r->slack))
+            return false;
+    return true;
+}
+
+static bool same_at_probes(const double *x, const double *y)
+{
+    for (int i = 0; i < NPROBE; i++)
+        if (!is_close(x[i], y[i]) && !(isnan(x[i]) && isnan(y[i])))
+            return false;
+    return true;
+}
+
+static bool is_checked(const Bases *b, const Readings *r, const Expr *e)
+{
+    double v;
+    for (int k = b->nfit; k < b->ncapture; k++)
+        if (!p2o_expr_eval(b, e, k, &v) || (r->whole ? v != r->want[k] : !is_close(v, r->want[k])))
+            return false;
+    return true;
+}
+
+static void remove_reading(Readings *r, int i)
+{
+    r->n--;
+    memmove(&r->list[i], &r->list[i + 1], (size_t)(r->n - i) * sizeof *r->list);
+}
+
+static void add_reading(Arena *a, const Bases *b, Readings *r, const Expr *e, double bits, const double *probes)
+{
+    int at = r->n;
+    for (int i = 0; i < r->n; i++) {
+        if (!same_at_probes(r->list[i].at, probes))
+            continue;
+        if (r->list[i].bits <= bits)
+            return;
+        remove_reading(r, i);
+        break;
+    }
+    for (at = r->n; at > 0 && r->list[at - 1].bits > bits; at--)
+        ;
+    if (at == NREADING)
+        return;
+    r->n += r->n < NREADING;
+    memmove(&r->list[at + 1], &r->list[at], (size_t)(r->n - 1 - at) * sizeof *r->list);
+    r->list[at] = (Reading){ .expr = p2o_expr_keep(a, e), .of = b, .bits = bits,
+                              .checked = is_checked(b, r, e) };
+    memcpy(r->list[at].at, probes, sizeof r->list[at].at);
+}
+
+/* n // 1024, where all sizes are less. */
+static bool is_the_number(const Bases *b, const Readings *r, const double *probes)
+{
+    for (int k = 1; k < b->nfit; k++)
+        if (r->want[k] != r->want[0])
+            return false;
+    for (int i = 0; i < NPROBE; i++)
+        if (probes[i] != r->want[0] && !isnan(probes[i]))
+            return false;
+    return true;
+}
+
+typedef struct Search {
+    Arena        *arena;
+    const Bases  *bases;
+    Readings    **list;         /* by what they were in the first capture */
+    size_t        n;
+    double        slack;        /* the largest of theirs */
+} Search;
+
+static int by_first(const void *x, const void *y)
+{
+    const Readings *a = *(Readings *const *)x, *b = *(Readings *const *)y;
+    return (a->want[0] > b->want[0]) - (a->want[0] < b->want[0]);
+}
+
+static void see_expr(void *user, const Expr *e, double bits, const double *values)
+{
+    const Search *s = user;
+    size_t        lo = 0, hi = s->n;
+    double        room = 2 * fmax(s->slack, least_slack) * fabs(values[0]), least = values[0] - room, most = values[0] + room;
+    if (isnan(values[0]))
+        return;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (s->list[mid]->want[0] < least)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < s->n && s->list[lo]->want[0] <= most; lo++) {
+        Readings *r = s->list[lo];
+        double    probes[NPROBE];
+        if ((r->n == NREADING && r->list[NREADING - 1].bits <= bits) || !gives(s->bases, r, values))
+            continue;
+        for (int i = 0; i < NPROBE; i++)
+            if (!p2o_expr_eval(s->bases, e, s->bases->ncapture + i, &probes[i]))
+                probes[i] = NAN;
+        if (!is_the_number(s->bases, r, probes))
+            add_reading(s->arena, s->bases, r, e, bits, probes);
+    }
+}
+
+/* Whole numbers and floats have enumerations of their own. */
+static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n, bool whole)
+{
+    Search s = { .arena = a, .bases = b, .list = NEW_N(a, Readings *, n + 1) };
+    for (size_t i = 0; i < n; i++) {
+        if (list[i]->whole != whole)
+            continue;
+        s.list[s.n++] = list[i];
+        s.slack = fmax(s.slack, list[i]->slack);
+    }
+    if (!s.n)
+        return;
+    qsort(s.list, s.n, sizeof *s.list, by_first);
+    (whole ? p2o_enumerate_whole : p2o_enumerate_float)(b, see_expr, &s);
+}
+
+void p2o_readings(Arena *a, const Bases *b, Readings *const *list, size_t n)
+{
+    read_kind(a, b, list, n, true);
+    read_kind(a, b, list, n, false);
+}
+
+void p2o_readings_own(Arena *a, const Bases *b, int nown, Readings *r)
+{
+    Readings *one[] = { r };
+    Search    s = { .arena = a, .bases = b, .list = one, .n = 1 };
+    p2o_enumerate_own(b, nown, see_expr, &s);
+}
+
+void p2o_readings_plain(Arena *a, const Bases *b, double bits, Readings *r)
+{
+    Readings *one[] = { r };
+    Search    s = { .arena = a, .bases = b, .list = one, .n = 1 };
+    see_expr(&s, &(Expr){ .op = EXPR_SIZE }, bits, b->at[0]);
+}

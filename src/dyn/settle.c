@@ -1,0 +1,640 @@
+#include "dyn/settle.h"
+
+#include <math.h>
+
+#include "aten/infer.h"
+#include "dyn/constant.h"
+#include "dyn/float.h"
+#include "dyn/range.h"
+#include "dyn/site.h"
+
+enum { BITS_PRESENT = 4 };              /* of another tensor's size, and which of them */
+
+typedef struct Settling {
+    const Lineup *lineup;
+    Program      *prog;
+    Bindings     *bind;
+    Sites         sites;
+    VEC(Dim)      symbols;              /* of the inputs: what is really dynamic */
+    Bases         bases;
+    Map           present;              /* what it was in the first capture -> Present *: sizes of all tensors */
+    size_t        npresent;
+    Map           readings;             /* values -> Readings * */
+    VEC(Readings *) all;
+    bool          read;                 /* over the present symbols */
+    bool          allowed[NPROBE];
+    double        axis[NPROBE];         /* of the site that is weighed */
+    size_t        errors;
+} Settling;
+
+static void add_input_symbol(void *user, Dim sym)
+{
+    Settling *s = user;
+    for (size_t i = 0; i < s->symbols.n; i++)
+        if (s->symbols.at[i] == sym)
+            return;
+    VEC_PUSH(s->prog->arena, &s->symbols, sym);
+}
+
+static void find_symbols(Settling *s)
+{
+    memset(&s->symbols, 0, sizeof s->symbols);  /* earlier readings keep the earlier list */
+    for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
+        const Type *t = &s->prog->main->inputs.at[i]->type;
+        for (int k = 0; k < t->shape.rank; k++)
+            p2o_dim_symbols(p2o_resolve(s->bind, t->shape.at[k]), add_input_symbol, s);
+        if (t->kind == TY_INT && t->value)
+            p2o_dim_symbols(p2o_resolve(s->bind, t->value), add_input_symbol, s);
+    }
+    p2o_bases_start(&s->bases, s->bind, s->symbols.at, s->symbols.n);
+    for (size_t i = 0; i < s->symbols.n; i++)
+        p2o_bases_add(&s->bases, s->bind, s->symbols.at[i]);
+}
+
+/* An axis that the capture fixed is dynamic now, or there are several captures. */
+static bool has_sites(const Program *p, const Bindings *b)
+{
+    if (p2o_ncapture(b) > 1)
+        return true;
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        const Var *v = p->main->inputs.at[i];
+        for (int k = 0; k < v->type.shape.rank; k++)
+            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && !p2o_dim_is_int(v->type.shape.at[k], NULL))
+                return true;
+    }
+    return false;
+}
+
+static Readings *readings_of(Settling *s, const Site *x)
+{
+    struct Key { double at[MAX_CAPTURES]; bool whole; } *key = NEW(s->prog->arena, struct Key);
+    key->whole = x->whole;
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        key->at[k] = x->at[k];
+    void **slot = p2o_map_slot(&s->readings, (Str){ (const char *)key, sizeof *key });
+    if (!*slot) {
+        Readings *r = NEW(s->prog->arena, Readings);
+        r->whole = x->whole;
+        memcpy(r->want, key->at, sizeof r->want);
+        VEC_PUSH(s->prog->arena, &s->all, r);
+        *slot = r;
+    }
+    return *slot;
+}
+
+/* Once for all sites: the values are known from the start. */
+static void read_all(Settling *s)
+{
+    if (s->read)
+        return;
+    s->read = true;
+    find_symbols(s);
+    for (size_t i = 0; i < s->sites.list.n; i++)
+        readings_of(s, s->sites.list.at[i])->n = 0;
+    p2o_readings(s->prog->arena, &s->bases, s->all.at, s->all.n);
+}
+
+typedef struct Present {                /* sizes of tensors that were the same in the first capture */
+    VEC(Bases *) list;
+} Present;
+
+static void add_present(Settling *s, const Var *v)
+{
+    enum { MOST = 512 };
+    for (int i = 0; v && i < v->type.shape.rank; i++) {
+        Dim     d = p2o_resolve(s->bind, v->type.shape.at[i]);
+        int64_t first;
+        if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) || s->npresent == MOST ||
+            !p2o_hint_at(s->bind, d, 0, &first))
+            continue;
+        int64_t *key = NEW(s->prog->arena, int64_t);
+        *key = first;
+        void **slot = p2o_map_slot(&s->present, (Str){ (const char *)key, sizeof *key });
+        if (!*slot)
+            *slot = NEW(s->prog->arena, Present);
+        Present *p = *slot;
+        bool     known = false;
+        for (size_t k = 0; k < p->list.n; k++)
+            known |= p->list.at[k]->dim[0] == d;
+        if (known)
+            continue;
+        Bases *b = NEW(s->prog->arena, Bases);
+        p2o_bases_start(b, s->bind, s->symbols.at, s->symbols.n);
+        p2o_bases_add(b, s->bind, d);
+        if (b->n)
+            VEC_PUSH(s->prog->arena, &p->list, b);
+        s->npresent++;
+    }
+}
+
+static void find_present(Settling *s)
+{
+    s->present = (Map){ .arena = s->prog->arena };
+    s->npresent = 0;
+    find_symbols(s);
+    for (size_t i = 0; i < s->prog->main->calls.n; i++)
+        for (int k = 0; k < s->prog->main->calls.at[i]->nouts; k++)
+            add_present(s, s->prog->main->calls.at[i]->outs[k]);
+}
+
+static const Present *present_as(const Settling *s, const Site *x)
+{
+    int64_t first = (int64_t)x->at[0];
+    return x->whole ? p2o_map_get(&s->present, (Str){ (const char *)&first, sizeof first }) : NULL;
+}
+
+static void add_own_sizes(const Settling *s, Bases *b, const Arg *x)
+{
+    for (int i = 0; x->kind == ARG_VAR && i < x->var->type.shape.rank; i++) {
+        Dim d = p2o_resolve(s->bind, x->var->type.shape.at[i]);
+        if (d && !p2o_dim_is_int(d, NULL) && !p2o_dim_is_sym(d) && !p2o_has_soft(s->bind, d))
+            p2o_bases_add(b, s->bind, d);
+    }
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        add_own_sizes(s, b, &x->items[i]);
+}
+
+/* Readings over the inputs' sizes, and over those of the call's own tensors that are made of them. */
+static const Readings *own_readings(Settling *s, const Site *x)
+{
+    Bases b;
+    read_all(s);
+    const Readings *shared = readings_of(s, x);
+    p2o_bases_start(&b, s->bind, s->symbols.at, s->symbols.n);
+    for (int i = 0; i < x->call->nargs && x->whole; i++)
+        add_own_sizes(s, &b, &x->call->args[i]);
+    int            nown = b.n;
+    const Present *p = present_as(s, x);
+    if (!nown && !p)
+        return shared;
+    for (size_t i = 0; i < s->symbols.n; i++)
+        p2o_bases_add(&b, s->bind, s->symbols.at[i]);
+    Bases    *own = NEW(s->prog->arena, Bases);
+    Readings *r = NEW(s->prog->arena, Readings);
+    *own = b;
+    *r = *shared;
+    if (nown)
+        p2o_readings_own(s->prog->arena, own, nown, r);
+    for (size_t i = 0; p && i < p->list.n; i++)
+        p2o_readings_plain(s->prog->arena, p->list.at[i], BITS_PRESENT + log2((double)s->npresent), r);
+    return r;
+}
+
+static bool waits_for_sizes(const Settling *s, const Arg *x)
+{
+    bool open = false;
+    for (int k = 0; x->kind == ARG_VAR && k < x->var->type.shape.rank; k++)
+        open |= p2o_has_soft(s->bind, x->var->type.shape.at[k]);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !open; i++)
+        open = waits_for_sizes(s, &x->items[i]);
+    return open;
+}
+
+static bool call_waits(const Settling *s, const Call *c)
+{
+    for (int k = 0; k < c->nargs; k++)
+        if (waits_for_sizes(s, &c->args[k]))
+            return true;
+    return false;
+}
+
+static bool is_settled(const Settling *s, const Site *x) { return x->open && p2o_is_bound(s->bind, x->open); }
+
+static void bind_site(Settling *s, Site *x, Dim to)
+{
+    if (x->negative)
+        to = p2o_dim_neg(s->prog->dims, to);
+    to = p2o_resolve(s->bind, to);
+    p2o_bind(s->bind, x->open, to);
+    p2o_bind_log(s->bind, BIND_EVIDENCE, x->open, to,
+                 p2o_printf(s->prog->arena, "evidence: %.0f bits, the next best reading costs %.0f more", x->verdict.held,
+                            fmin(x->verdict.margin, 99)), x->call->loc);
+    x->done = true;
+}
+
+/* Probes at which what the model needs holds: elsewhere it has no say. */
+static void find_allowed(Settling *s)
+{
+    for (int i = 0; i < NPROBE; i++) {
+        s->allowed[i] = true;
+        for (size_t k = 0; k < p2o_nneed(s->bind) && s->allowed[i]; k++) {
+            const Need *n = p2o_need_at(s->bind, k);
+            int64_t     x, y;
+            if (n->kind == NEED_EQ &&
+                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->a), i, &x) &&
+                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->b), i, &y))
+                s->allowed[i] = x == y;
+        }
+    }
+}
+
+static Evidence evidence_of(Settling *s, const Site *x)
+{
+    Evidence e = p2o_site_evidence(&s->sites, x);
+    Dim      axis = x->negative ? NULL : p2o_site_axis(&s->sites, x);
+    int64_t  v;
+    e.allowed = s->allowed;
+    for (int i = 0; axis && i < NPROBE; i++) {
+        bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
+        s->axis[i] = known ? (double)v : NAN;
+    }
+    e.axis = axis ? s->axis : NULL;
+    return e;
+}
+
+/* Takes what the captures say of an open site; false: they do not say. */
+static bool take_verdict(Settling *s, Site *x, bool numbers)
+{
+    Evidence e = evidence_of(s, x);
+    x->verdict = p2o_weigh(&e, own_readings(s, x));
+    if (x->verdict.kind == VERDICT_NUMBER && numbers) {
+        bind_site(s, x, p2o_dim_int(s->prog->dims, (int64_t)x->at[0]));
+        return true;
+    }
+    Dim to = x->verdict.kind == VERDICT_SIZE ? p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr) : NULL;
+    if (to)
+        bind_site(s, x, to);
+    return to != NULL;
+}
+
+/* Sizes that differ between captures first: they say what numbers stand beside.  Then numbers that their lines
+ * spell, where no rule made them sizes; then all. */
+typedef enum Turn { TURN_DIFFERENT, TURN_SPELLED, TURN_ALL } Turn;
+
+static bool settle_open(Settling *s, Turn turn)
+{
+    size_t before;
+    do {
+        if (!p2o_infer(s->prog, s->bind))
+            return false;
+        before = p2o_bindings_count(s->bind);
+        find_present(s);
+        find_allowed(s);
+        for (int waiting = 0; waiting < 2 && p2o_bindings_count(s->bind) == before; waiting++) {
+            for (size_t i = 0; i < s->sites.list.n; i++) {
+                Site *x = s->sites.list.at[i];
+                bool  due = x->differs || turn == TURN_ALL || (turn == TURN_SPELLED && x->spelled == SPELLED_YES);
+                if (!x->open || is_settled(s, x) || !due || (!waiting && call_waits(s, x->call)))
+                    continue;
+                if (take_verdict(s, x, turn != TURN_DIFFERENT) && waiting)
+                    break;                      /* one that waited, perhaps for itself, may free the others */
+            }
+        }
+    } while (p2o_bindings_count(s->bind) != before);
+    return true;
+}
+
+static const char *values_text(const Settling *s, const Site *x)
+{
+    Buf b = { .arena = s->prog->arena };
+    int n = p2o_ncapture(s->bind);
+    for (int k = 0; k < (x->differs ? n : 1); k++)
+        p2o_putf(&b, "%s%s%.10g", !k ? "" : k == n - 1 ? " and " : ", ", x->negative ? "-" : "", x->at[k]);
+    return b.at;
+}
+
+static const char *advice_for(const Settling *s, Telling t)
+{
+    if (s->prog->unsettled || !t.text)
+        return p2o_unsettled_advice(s->prog);
+    return p2o_printf(s->prog->arena, "a capture at %s tells which: torch.export.save(torch.export.export(model, "
+                      "example(%s)), \"more.pt2\")", t.text, t.text);
+}
+
+static void refuse_site(Settling *s, Site *x)
+{
+    x->refused = true;
+    const Readings *r = own_readings(s, x);
+    Evidence        e = evidence_of(s, x);
+    Verdict         v = p2o_weigh(&e, r);
+    Telling         t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, r->n ? r : NULL);
+    const char *what = p2o_verdict_text(s->prog->arena, &e, &v);
+    p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json, advice_for(s, t),
+                     "%s: a number was %s in the capture%s: %s", x->call->target, values_text(s, x),
+                     p2o_ncapture(s->bind) > 1 ? "s" : "", what);
+}
+
+/* The one before it on the same line was the same: 3 and 3 of a list. */
+static bool was_refused(const Settling *s, size_t i)
+{
+    const Site *x = s->sites.list.at[i], *before = i ? s->sites.list.at[i - 1] : x;
+    return i && before->call == x->call && before->refused && !memcmp(before->at, x->at, sizeof x->at);
+}
+
+static bool has_failed(const Settling *s) { return p2o_diags_errors(s->prog->diags) != s->errors; }
+
+/* The first few: others mostly follow from them. */
+static void refuse_open(Settling *s)
+{
+    enum { MOST = 3 };
+    int n = 0;
+    for (size_t i = 0; i < s->sites.list.n && n < MOST; i++) {
+        Site *x = s->sites.list.at[i];
+        if (was_refused(s, i))
+            continue;
+        if (!x->open || is_settled(s, x) || (call_waits(s, x->call) && n))
+            continue;
+        refuse_site(s, x);
+        n++;
+    }
+}
+
+/* What stands for a -1 and nothing settled. */
+static void refuse_left_open(void *user, Dim sym)
+{
+    Settling   *s = user;
+    Loc         loc = 0;
+    const char *of = p2o_soft_of(s->bind, sym, &loc);
+    p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, loc, p2o_unsettled_advice(s->prog),
+                    "%s: a size cannot be told from the captures", of ? of : "a call");
+}
+
+/* The first only: others mostly follow from it. */
+static bool refuse_unsettled(Settling *s)
+{
+    if (!p2o_nunsettled(s->bind))
+        return false;
+    const Unsettled *u = p2o_unsettled_at(s->bind, 0);
+    find_symbols(s);
+    Telling t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, NULL);
+    p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, u->loc, t.json, advice_for(s, t),
+                     "%s: which of the sizes follows %s cannot be told from %s", u->target,
+                     p2o_dim_text(s->prog->dims, u->what),
+                     p2o_ncapture(s->bind) > 1 ? "these captures" : "one capture");
+    return true;
+}
+
+/* The symbol was bound because its operator takes a number only. */
+static bool was_made_number(const Settling *s, const Site *x)
+{
+    for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
+        const BindEvent *e = p2o_bind_event(s->bind, i);
+        if (e->why == BIND_AS_NUMBER && e->sym == x->open)
+            return true;
+    }
+    return false;
+}
+
+/* Numbers that no rule and no search has looked at: factors, settings, pads of 0, places from the end. */
+static bool weigh_rest(Settling *s)
+{
+    enum { MOST = 3 };
+    int n = 0;
+    for (size_t i = 0; i < s->sites.list.n && n < MOST; i++) {
+        Site *x = s->sites.list.at[i];
+        if (x->done || (x->open && !was_made_number(s, x)))
+            continue;
+        Evidence e = evidence_of(s, x);
+        x->verdict = p2o_weigh(&e, own_readings(s, x));
+        x->done = x->verdict.kind == VERDICT_NUMBER || was_refused(s, i);
+        if (!x->done && !x->whole && x->verdict.kind == VERDICT_SIZE)
+            x->done = p2o_float_calls(s->lineup->ops, s->prog, x->call, x->arg, x->verdict.best);
+        if (x->done)
+            continue;
+        refuse_site(s, x);
+        n++;
+    }
+    return n == 0;
+}
+
+typedef struct LargeSizes {
+    const Settling *s;
+    int64_t         turn;
+} LargeSizes;
+
+/* Sizes that every small number divides, others for each symbol. */
+static bool large_size(void *user, Dim sym, int64_t *v)
+{
+    enum { DIVISIBLE = 5040 };                  /* by all up to 10 */
+    const LargeSizes *x = user;
+    size_t            i = 0;
+    while (i < x->s->symbols.n && x->s->symbols.at[i] != sym)
+        i++;
+    *v = DIVISIBLE * (1 + x->turn + 3 * (int64_t)i);
+    return true;
+}
+
+/* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes that
+ * everything divides, another expression was meant. */
+static bool holds_at_large_sizes(Settling *s)
+{
+    bool taken = false;
+    find_symbols(s);
+    for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
+        const BindEvent *e = p2o_bind_event(s->bind, i);
+        bool             fixes = e->why == BIND_RULE && p2o_role(s->bind, e->sym) >= ROLE_FILE && !p2o_dim_is_sym(e->to);
+        if (taken && fixes) {
+            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, e->loc, "%s: sizes taken by evidence would need %s = %s", e->by,
+                     p2o_dim_name(e->sym), p2o_dim_text(s->prog->dims, e->to));
+            return false;
+        }
+        taken |= e->why == BIND_EVIDENCE && !p2o_dim_is_int(e->to, NULL);
+    }
+    for (size_t i = 0; taken && i < p2o_nneed(s->bind); i++) {
+        const Need *n = p2o_need_at(s->bind, i);
+        Dim         x = p2o_resolve(s->bind, n->a), y = p2o_resolve(s->bind, n->b);
+        LargeSizes  at = { .s = s };
+        for (int64_t v, w; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
+            if (!p2o_dim_eval(s->prog->dims, x, large_size, &at, &v) ||
+                !p2o_dim_eval(s->prog->dims, y, large_size, &at, &w) || v == w)
+                continue;
+            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc, "%s: sizes taken by evidence would need %s = %s", n->by,
+                     p2o_dim_text(s->prog->dims, x), p2o_dim_text(s->prog->dims, y));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What a site turned out to be, in a capture that was held out. */
+static bool is_as_found(const Settling *s, const Site *x, int k)
+{
+    int64_t v;
+    double  f;
+    if (x->open)
+        return p2o_hint_at(s->bind, p2o_resolve(s->bind, x->open), k, &v) &&
+               (double)v == (x->negative ? -x->at[k] : x->at[k]);
+    if (x->verdict.kind != VERDICT_SIZE)
+        return x->at[k] == x->at[0] || (isnan(x->at[k]) && isnan(x->at[0]));
+    const Bases *of = x->verdict.best->of;
+    Bases        at = { .n = of->n, .npoint = 1 };
+    for (int i = 0; i < of->n; i++) {
+        if (!p2o_hint_at(s->bind, p2o_resolve(s->bind, of->dim[i]), k, &v))
+            return false;
+        at.at[i][0] = (double)v;
+    }
+    return p2o_expr_eval(&at, x->verdict.best->expr, 0, &f) && fabs(f - x->at[k]) <= 1e-9 * fabs(f);
+}
+
+/* Captures that no expression was fitted to must have had what was found. */
+static bool holds_in_checks(Settling *s)
+{
+    for (size_t i = 0; i < s->sites.list.n; i++) {
+        const Site *x = s->sites.list.at[i];
+        for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++) {
+            if (is_as_found(s, x, k))
+                continue;
+            const char *found = x->open ? p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, x->open)) : "found";
+            Telling t = p2o_telling_capture(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, k);
+            p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json,
+                             p2o_printf(s->prog->arena, "a capture at %s tells more than a check", t.text),
+                             "%s: capture %d, a check, has %s%.10g where %s was expected", x->call->target,
+                             s->lineup->p[k]->capture, x->negative ? "-" : "", x->at[k], found);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Branches on a size that no capture took are not in the program. */
+static void say_intervals(const Settling *s)
+{
+    Buf b = { .arena = s->prog->arena };
+    for (size_t i = 0; i < s->symbols.n; i++) {
+        int64_t lo = INT64_MAX, hi = 0, v;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++) {
+            if (!p2o_hint_at(s->bind, s->symbols.at[i], k, &v))
+                continue;
+            lo = v < lo ? v : lo;
+            hi = v > hi ? v : hi;
+        }
+        if (lo <= hi)
+            p2o_putf(&b, lo == hi ? "%s%s %lld" : "%s%s %lld to %lld", b.n ? ", " : "", p2o_dim_name(s->symbols.at[i]),
+                     (long long)lo, (long long)hi);
+    }
+    if (b.n)
+        p2o_diag(s->prog->diags, DIAG_NOTE, 0,
+                 "captured at %s: what the model does otherwise at sizes outside is not known", b.at);
+}
+
+/* With several captures a number that is the same in all of them is one, if every size varies. */
+static bool all_vary(Settling *s)
+{
+    find_symbols(s);
+    for (size_t i = 0; i < s->symbols.n; i++) {
+        int64_t first, v;
+        bool    varies = !p2o_hint_at(s->bind, s->symbols.at[i], 0, &first);
+        for (int k = 1; k < p2o_nfit(s->bind); k++)
+            varies |= !p2o_hint_at(s->bind, s->symbols.at[i], k, &v) || v != first;
+        if (!varies)
+            return false;
+    }
+    return true;
+}
+
+/* A number that differs where the operator takes only one. */
+static bool refuse_fixed(Settling *s)
+{
+    bool refused = false;
+    for (size_t i = 0; i < s->sites.list.n && !refused; i++) {
+        Site *x = s->sites.list.at[i];
+        bool  takes_one = x->schema->base == SB_INT || x->schema->base == SB_FLOAT;
+        if (!x->differs || x->open || !takes_one || p2o_op_varies(x->call->op, x->schema->name))
+            continue;
+        refused = true;
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc,
+                        "it follows a size, and ONNX fixes it in the file: make it a number, or leave that axis fixed",
+                        "%s: argument '%s' was %s in the captures", x->call->target, x->schema->name,
+                        values_text(s, x));
+    }
+    return refused;
+}
+
+/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them. */
+static void claim_seen(const Settling *s)
+{
+    for (size_t i = 0; i < s->symbols.n; i++) {
+        int64_t least = INT64_MAX, v;
+        for (int k = 0; k < p2o_ncapture(s->bind); k++)
+            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < least)
+                least = v;
+        if (least >= 2 && least < INT64_MAX)
+            p2o_need(s->bind, (Need){ .kind = NEED_LE, .a = p2o_dim_int(s->prog->dims, 2), .b = s->symbols.at[i],
+                                      .by = "sizes below 2 were not captured", .origin = NEED_UNSEEN });
+        else
+            p2o_range_claim(s->prog, s->bind, s->symbols.at[i], least);
+    }
+}
+
+/* A -1 beside open sizes is open too: what comes after may say what it is. */
+static void open_hole(Bindings *b, const Call *c, const Arg *list)
+{
+    int64_t v, hints[MAX_CAPTURES];
+    Shape   made = c->outs[0]->type.shape;
+    int     hole = -1;
+    bool    open = false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const Arg *x = &list->items[i];
+        if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &v) && v == -1)
+            hole = (int)i;
+        open |= x->kind == ARG_INT && p2o_has_soft(b, x->i);
+    }
+    for (int k = 0; k < p2o_ncapture(b) && open; k++)
+        open = hole >= 0 && hole < made.rank && p2o_hint_at(b, made.at[hole], k, &hints[k]) && hints[k] > 0;
+    if (!open)
+        return;
+    list->items[hole].i = p2o_soft(b, hints, c->target, c->loc);
+    p2o_set_hole(b, list->items[hole].i);
+}
+
+static void open_holes(Bindings *b, const Body *body)
+{
+    for (size_t i = 0; i < body->calls.n; i++) {
+        const Call *c = body->calls.at[i];
+        if (c->op && c->op->reshapes && c->nargs > 1 && c->args[1].kind == ARG_LIST && c->outs[0])
+            open_hole(b, c, &c->args[1]);
+        for (int k = 0; k < c->nargs; k++)
+            if (c->args[k].kind == ARG_BODY)
+                open_holes(b, c->args[k].body);
+    }
+}
+
+static bool settle_sites(Settling *s)
+{
+    s->sites.all_vary = all_vary(s);
+    p2o_sites_collect(&s->sites, s->lineup);
+    if (refuse_fixed(s) || !p2o_constants(s->lineup, &s->sites))
+        return false;
+    if (!p2o_infer(s->prog, s->bind))
+        return false;
+    open_holes(s->bind, s->prog->main);
+    if (!settle_open(s, TURN_DIFFERENT) || !settle_open(s, TURN_SPELLED) || refuse_unsettled(s) ||
+        !settle_open(s, TURN_ALL))
+        return false;
+    find_present(s);
+    find_allowed(s);
+    refuse_open(s);
+    if (!has_failed(s))
+        p2o_each_soft(s->bind, refuse_left_open, s);
+    if (has_failed(s) || refuse_unsettled(s) || !weigh_rest(s) || !p2o_infer(s->prog, s->bind))
+        return false;
+    if (!holds_at_large_sizes(s) || !holds_in_checks(s))
+        return false;
+    say_intervals(s);
+    claim_seen(s);
+    return true;
+}
+
+/* A number that the user gives for a size that the capture fixed at another. */
+static bool pin_sizes(Program *p, Bindings *b)
+{
+    bool pinned = false;
+    for (size_t i = 0; i < p->declared.n; i++) {
+        const ProgramRange *r = &p->declared.at[i];
+        Dim                 sym = p2o_resolve(b, r->dim);
+        if (r->lo != r->hi || !p2o_dim_is_sym(sym))
+            continue;
+        p2o_bind(b, sym, p2o_dim_int(p->dims, r->lo));
+        pinned = p->proven = true;
+    }
+    return !pinned || p2o_infer(p, b);
+}
+
+bool p2o_settle(const Lineup *l, Bindings *b)
+{
+    Program *p = l->p[0];
+    Settling s = { .lineup = l, .prog = p, .bind = b, .sites = { .prog = p, .bind = b },
+                   .readings = { .arena = p->arena }, .errors = p2o_diags_errors(p->diags) };
+    return p2o_range_collect(p, b) && (has_sites(p, b) ? settle_sites(&s) : p2o_infer(p, b)) &&
+           p2o_range_check(p, b) && pin_sizes(p, b);
+}

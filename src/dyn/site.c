@@ -1,0 +1,305 @@
+#include "dyn/site.h"
+
+#include <math.h>
+
+typedef struct Collecting {
+    Sites        *s;
+    const Lineup *l;
+    Map           times;        /* line, operator, number -> how often calls of that line have it */
+} Collecting;
+
+/* The argument in capture k, and its place in a list; NULL: the call did nothing there. */
+static const Arg *arg_in(const LinedCall *row, int k, int arg, int item)
+{
+    const Call *c = row->of[k];
+    if (!c)
+        return NULL;
+    return item < 0 ? &c->args[arg] : &c->args[arg].items[item];
+}
+
+static Shape self_at(const LinedCall *row, int k)
+{
+    const Arg *x = &row->call->args[0];
+    return x->kind == ARG_VAR ? p2o_recorded_at(x->var, k).shape : (Shape){ 0 };
+}
+
+static bool number_in(const Arg *x, double *v)
+{
+    int64_t i;
+    *v = x->kind == ARG_FLOAT ? x->f : 0;
+    if (x->kind != ARG_INT)
+        return x->kind == ARG_FLOAT;
+    bool known = p2o_dim_is_int(x->i, &i);
+    *v = (double)i;
+    return known;
+}
+
+static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg, int item, double *v)
+{
+    const Arg *x = arg_in(row, k, arg, item);
+    Dim        idle;
+    int64_t    i;
+    if (x)
+        return number_in(x, v);
+    if (!self_at(row, k).rank || !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item, self_at(row, k), &idle) ||
+        !p2o_dim_is_int(idle, &i))
+        return false;
+    *v = (double)i;
+    return true;
+}
+
+/* The axis along which a place lies; false: it has none that is known. */
+static bool axis_of_place(const Call *c, int rank, int *axis)
+{
+    int     k = p2o_schema_find(c->schema, "dim");
+    int64_t dim;
+    return k >= 0 && c->args[k].kind == ARG_INT && p2o_dim_is_int(c->args[k].i, &dim) &&
+           p2o_wrap_dim(dim, rank, false, axis);
+}
+
+/* Ends past all sizes mean the axis's own; where some captures count from the start and others from the end, all
+ * are counted from the start. */
+static bool count_from_start(const LinedCall *row, int n, double *at)
+{
+    double past = (double)INT64_MAX;
+    int    negative = 0, open = 0, axis;
+    for (int k = 0; k < n; k++) {
+        negative += at[k] < 0;
+        open += at[k] >= past;
+    }
+    if (open == n || (!open && (!negative || negative == n)))
+        return open < n;
+    for (int k = 0; k < n; k++) {
+        Shape   self = self_at(row, k);
+        int64_t size;
+        if (!axis_of_place(row->call, self.rank, &axis) || !p2o_dim_is_int(self.at[axis], &size))
+            return false;
+        at[k] = at[k] >= past ? (double)size : at[k] < 0 ? at[k] + (double)size : at[k];
+    }
+    return true;
+}
+
+static bool turn_sign(Site *x, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (!(x->at[k] < 0))
+            return false;
+    for (int k = 0; k < n; k++)
+        x->at[k] = -x->at[k];
+    return true;
+}
+
+static void **times_slot(Collecting *w, const Call *c, double v)
+{
+    return p2o_map_slot(&w->times, str_of(p2o_printf(w->s->prog->arena, "%u %s %.17g", c->loc, c->target, v)));
+}
+
+/* An operator that takes sizes there can be asked what it needs of them; one that takes numbers only cannot. */
+static bool can_be_open(const Site *x)
+{
+    return x->whole && (x->schema->base == SB_SYMINT || x->schema->base == SB_SCALAR || x->schema->base == SB_TENSOR ||
+                        p2o_op_varies(x->call->op, x->schema->name));
+}
+
+static bool has_hole(const Call *c)
+{
+    int64_t v;
+    for (int k = 0; k < c->nargs; k++)
+        for (uint32_t i = 0; c->args[k].kind == ARG_LIST && i < c->args[k].n; i++)
+            if (c->args[k].items[i].kind == ARG_INT && p2o_dim_is_int(c->args[k].items[i].i, &v) && v == -1)
+                return true;
+    return false;
+}
+
+/* A spelled number that rules would make a size without need: beside a -1, of pieces. */
+static bool stays_as_spelled(const Site *x)
+{
+    return x->call->op->pieces || (x->call->op->reshapes && has_hole(x->call));
+}
+
+/* Rules may say what a number is that was the same in all captures, unless every size was another there: then it
+ * is only weighed.  0 is rarely a size, and nothing asks for one. */
+static bool is_opened(const Sites *s, const Site *x)
+{
+    bool size = x->role == NUMBER_EXTENT || x->role == NUMBER_PLACE || x->role == NUMBER_PAD;
+    bool spelled = x->spelled == SPELLED_YES && stays_as_spelled(x);
+    bool window = x->schema->base == SB_INT && !p2o_op_counts(x->call->op, x->schema->name);
+    bool asked = size && !window && !x->negative && x->at[0] >= 1 && !spelled && !s->all_vary;
+    return can_be_open(x) && (x->differs || asked);
+}
+
+static void open_site(Sites *s, Site *x)
+{
+    int64_t hints[MAX_CAPTURES];
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        hints[k] = (int64_t)(x->negative ? -x->at[k] : x->at[k]);
+    x->open = p2o_soft(s->bind, hints, x->call->target, x->call->loc);
+    *x->arg = arg_int(x->open);
+}
+
+static bool is_usual(const Site *x)
+{
+    double usual;
+    return x->schema->has_default && number_in(&x->schema->dflt, &usual) && usual == x->at[0] && !x->negative;
+}
+
+/* stride=1 stands for [1, 1]. */
+static bool same_number(const Arg *x, const Arg *y)
+{
+    double v, w;
+    return number_in(x, &v) && number_in(y, &w) && v == w;
+}
+
+/* The same of all arithmetic in the line: x / n + 4. */
+static void **line_slot(Collecting *w, const Call *c, double v)
+{
+    return p2o_map_slot(&w->times, str_of(p2o_printf(w->s->prog->arena, "%u %.17g", c->loc, v)));
+}
+
+/* How often the line has to have the number: as often as one of its calls of an operator.  Of slices and the like a line has
+ * several: x[:4, :n]. */
+static void count_times(Collecting *w, const Site *x)
+{
+    void    **times = times_slot(w, x->call, fabs(x->at[0]));
+    uintptr_t n = 1;
+    for (size_t i = w->s->list.n; i > 0 && w->s->list.at[i - 1]->call == x->call; i--)
+        n += fabs(w->s->list.at[i - 1]->at[0]) == fabs(x->at[0]);
+    if (x->role == NUMBER_PLACE)
+        n = (uintptr_t)*times + 1;
+    if (n <= (uintptr_t)*times)
+        return;
+    void **all = line_slot(w, x->call, fabs(x->at[0]));
+    *all = (void *)((uintptr_t)*all + (x->role == NUMBER_FACTOR ? n - (uintptr_t)*times : 0));
+    *times = (void *)n;
+}
+
+static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
+{
+    const Call *c = row->call;
+    Site       *x = NEW(w->s->prog->arena, Site);
+    *x = (Site){ .call = row->call, .schema = &c->schema->args[arg] };
+    x->arg = item < 0 ? &row->call->args[arg] : &row->call->args[arg].items[item];
+    x->role = p2o_op_role(c->op, x->schema);
+    x->whole = x->arg->kind == ARG_INT;
+    if (x->role == NUMBER_NONE)
+        return;
+    for (int k = 0; k < w->l->n; k++)
+        if (!number_at(w, row, k, arg, item, &x->at[k]))
+            return;
+    if (x->whole && !count_from_start(row, w->l->n, x->at))
+        return;
+    if (x->whole && x->role == NUMBER_EXTENT && x->at[0] < 0)
+        return;                                 /* -1: whatever it takes */
+    x->negative = x->whole && x->role == NUMBER_PLACE && turn_sign(x, w->l->n);
+    for (int k = 1; k < w->l->n; k++)
+        x->differs |= x->at[k] != x->at[0] && !(isnan(x->at[k]) && isnan(x->at[0]));
+    bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind && same_number(&x->arg[-1], x->arg);
+    if (x->role != NUMBER_SETTING && !is_usual(x) && !repeated)
+        count_times(w, x);
+    VEC_PUSH(w->s->prog->arena, &w->s->list, x);
+}
+
+static void see_call(Collecting *w, const LinedCall *row)
+{
+    for (int k = 0; k < row->call->nargs; k++) {
+        const Arg *x = &row->call->args[k];
+        if (x->kind == ARG_INT || x->kind == ARG_FLOAT)
+            see_number(w, row, k, -1);
+        for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+            if (x->items[i].kind == ARG_INT || x->items[i].kind == ARG_FLOAT)
+                see_number(w, row, k, (int)i);
+    }
+}
+
+/* As often as its calls have it. */
+static Spelled is_spelled(Collecting *w, const Site *x)
+{
+    int times = p2o_spelled_times(p2o_place_at(w->s->prog->diags, x->call->loc), x->negative ? -x->at[0] : x->at[0]);
+    if (times < 0)
+        return SPELLED_UNKNOWN;
+    void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
+    return (uintptr_t)times >= (uintptr_t)*slot ? SPELLED_YES : SPELLED_NO;
+}
+
+void p2o_sites_collect(Sites *s, const Lineup *l)
+{
+    Collecting w = { .s = s, .l = l, .times = { .arena = s->prog->arena } };
+    size_t     from = s->list.n;
+    for (size_t i = 0; i < l->calls.n; i++)
+        see_call(&w, &l->calls.at[i]);
+    for (size_t i = from; i < s->list.n; i++) {
+        Site *x = s->list.at[i];
+        x->spelled = is_spelled(&w, x);
+        if (is_opened(s, x))
+            open_site(s, x);
+    }
+}
+
+void p2o_site_note(Sites *s, Call *c, double v)
+{
+    static const SchemaArg made = { .name = "", .base = SB_SCALAR };
+    Site                  *site = NEW(s->prog->arena, Site);
+    *site = (Site){ .call = c, .schema = &made, .role = NUMBER_FACTOR, .whole = v == floor(v) };
+    for (int k = 0; k < p2o_ncapture(s->bind); k++)
+        site->at[k] = v;
+    int times = p2o_spelled_times(p2o_place_at(s->prog->diags, c->loc), v);
+    site->spelled = times < 0 ? SPELLED_UNKNOWN : times ? SPELLED_YES : SPELLED_NO;
+    VEC_PUSH(s->prog->arena, &s->list, site);
+}
+
+Site *p2o_site_add(Sites *s, Call *c, Arg *x, NumberRole role, const int64_t *at)
+{
+    static const SchemaArg made = { .name = "", .base = SB_SYMINT };
+    Site                  *site = NEW(s->prog->arena, Site);
+    *site = (Site){ .call = c, .arg = x, .schema = &made, .role = role, .whole = true };
+    for (int k = 0; k < p2o_ncapture(s->bind); k++) {
+        site->at[k] = (double)at[k];
+        site->differs |= at[k] != at[0];
+    }
+    VEC_PUSH(s->prog->arena, &s->list, site);
+    open_site(s, site);
+    return site;
+}
+
+static bool has_fixed_size(const Sites *s, const Arg *x, double v)
+{
+    int64_t size;
+    for (int i = 0; x->kind == ARG_VAR && i < x->var->type.shape.rank; i++)
+        if (p2o_dim_is_int(p2o_resolve(s->bind, x->var->type.shape.at[i]), &size) && (double)size == v && size > 1)
+            return true;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        if (has_fixed_size(s, &x->items[i], v))
+            return true;
+    return false;
+}
+
+Dim p2o_site_axis(const Sites *s, const Site *x)
+{
+    const Call *c = x->call;
+    int         axis;
+    if (x->role != NUMBER_PLACE || !c->nargs || c->args[0].kind != ARG_VAR)
+        return NULL;
+    Shape self = c->args[0].var->type.shape;
+    return axis_of_place(c, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
+}
+
+/* A place along an axis that never changes, or a size that its tensors have too. */
+static bool stands_by_fixed(const Sites *s, const Site *x)
+{
+    const Call *c = x->call;
+    Dim         axis = p2o_site_axis(s, x);
+    if (axis)
+        return p2o_dim_is_int(axis, NULL);
+    for (int i = 0; i < c->nargs && x->whole && x->role != NUMBER_FACTOR; i++)
+        if (has_fixed_size(s, &c->args[i], x->at[0]))
+            return true;
+    return false;
+}
+
+Evidence p2o_site_evidence(const Sites *s, const Site *x)
+{
+    const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
+    return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind), .role = x->role, .spelled = x->spelled,
+                       .usual = is_usual(x), .fixed = stands_by_fixed(s, x), .setting = at && at->library,
+                       .line = at && at->text && !at->library ? at : NULL };
+}

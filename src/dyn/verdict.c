@@ -1,0 +1,271 @@
+#include "dyn/verdict.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "format/json.h"
+
+/* Bits; see tools/calibrate.py for how far right and wrong choices are apart. */
+enum {
+    MARGIN = 4,
+    PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are rounded */
+    BITS_NUMBER = 2,            /* to say that it is a number */
+    BITS_SPELLED = -3,          /* in all, where the line has it: less than any size */
+    BITS_SPELLED_PART = 3,      /* of a number inside an expression, where the line has it */
+    BITS_SETTING = -12,         /* in all, where nobody writes a size */
+    BITS_FIXED = 4,             /* in all, where a fixed size beside it is the same */
+    BITS_UNSPELLED = 1,         /* more, where the line is known and lacks it */
+    BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
+    BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
+};
+
+/* The first value, then how far each is from the one before; where it was foretold, all that it could have been. */
+static double bits_held(const Evidence *e)
+{
+    double bits = log2(1 + fabs(e->at[0])), most = 0;
+    for (int k = 1; k < e->nfit; k++)
+        bits += log2(1 + fabs(e->at[k] - e->at[k - 1]));
+    for (int k = 0; k < e->ncapture; k++)
+        most = fmax(most, fabs(e->at[k]));
+    return bits + (e->ncapture - e->nfit) * log2(1 + most);
+}
+
+static bool is_one_number(const Evidence *e)
+{
+    for (int k = 1; k < e->ncapture; k++)
+        if (e->at[k] != e->at[0] && !(isnan(e->at[k]) && isnan(e->at[0])))
+            return false;
+    return true;
+}
+
+static double bits_as_number(const Evidence *e)
+{
+    double bits = BITS_NUMBER + p2o_number_bits(e->at[0]);
+    if (!is_one_number(e))
+        return INFINITY;
+    if (e->role == NUMBER_SETTING || e->usual)
+        return BITS_SETTING;
+    if (e->spelled == SPELLED_YES || e->setting || (e->role == NUMBER_PLACE && e->at[0] == 0))
+        return BITS_SPELLED;
+    if (e->role == NUMBER_PAD && e->at[0] == 0)
+        return bits + (double)BITS_IDLE_PAD / e->ncapture;
+    if (e->known)
+        bits = fmin(bits, e->known);
+    if (e->fixed)
+        return fmin(bits, BITS_FIXED);
+    if (e->role == NUMBER_PAD)
+        bits += BITS_PAD;
+    return e->spelled == SPELLED_NO ? bits + BITS_UNSPELLED : bits;
+}
+
+/* A float holds the bits of its mantissa, unless it is a short one. */
+static double paid_by(const Evidence *e, const Readings *r)
+{
+    double bits = bits_held(e);
+    for (int k = 0; k < e->ncapture && !r->whole; k++)
+        bits += fmin(p2o_number_bits(e->at[k]), 52);
+    return bits;
+}
+
+/* What is saved on a number in an expression where the line spells it.  `said` numbers are saved on already. */
+static double saved_on(const Evidence *e, double number, double *said, int *nsaid)
+{
+    for (int i = 0; i < *nsaid; i++)
+        if (said[i] == number)
+            return 0;
+    said[(*nsaid)++] = number;
+    return p2o_spelled_times(e->line, number) > 0 ? fmax(p2o_number_bits(number) - BITS_SPELLED_PART, 0) : 0;
+}
+
+static double saved_in(const Evidence *e, const Expr *x, double *said, int *nsaid)
+{
+    if (!x)
+        return 0;
+    double own = x->op == EXPR_NUMBER || x->op == EXPR_SCALED ? saved_on(e, x->number, said, nsaid) : 0;
+    return own + saved_in(e, x->a, said, nsaid) + saved_in(e, x->b, said, nsaid);
+}
+
+/* An expression has at most four numbers: two steps, and one more for a multiple. */
+static double bits_here(const Evidence *e, const Reading *r)
+{
+    double said[8];
+    int    nsaid = 0;
+    return e->line ? r->bits - saved_in(e, r->expr, said, &nsaid) : r->bits;
+}
+
+/* They agree wherever the model works. */
+static bool is_same(const Evidence *e, const Reading *x, const Reading *y)
+{
+    int n = 0;
+    for (int i = 0; i < NPROBE; i++) {
+        if (e->allowed && !e->allowed[i])
+            continue;
+        if (x->at[i] != y->at[i])
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+/* As a place along its axis, which ends it, it is the number itself. */
+static bool is_cut_to_number(const Evidence *e, const Reading *r)
+{
+    for (int i = 0; e->axis && i < NPROBE; i++)
+        if (fmin(r->at[i], e->axis[i]) != fmin(e->at[0], e->axis[i]))
+            return false;
+    return e->axis != NULL;
+}
+
+static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
+{
+    bool number = is_one_number(e);
+    v->best_bits = v->rival_bits = INFINITY;
+    for (int i = 0; i < r->n; i++) {
+        double bits = bits_here(e, &r->list[i]);
+        if (bits < v->best_bits && !(number && is_cut_to_number(e, &r->list[i]))) {
+            v->best = &r->list[i];
+            v->best_bits = bits;
+        }
+    }
+    for (int i = 0; i < r->n; i++) {            /* what a check has shown to be wrong is no rival */
+        double bits = bits_here(e, &r->list[i]);
+        if (&r->list[i] == v->best || !r->list[i].checked || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
+            (number && is_cut_to_number(e, &r->list[i])))
+            continue;
+        v->rival = &r->list[i];
+        v->rival_bits = bits;
+    }
+}
+
+Verdict p2o_weigh(const Evidence *e, const Readings *r)
+{
+    Verdict v = { .number_bits = bits_as_number(e), .held = paid_by(e, r), .margin = INFINITY };
+    find_cheapest(e, r, &v);
+    if ((v.best && v.best->checked ? v.best_bits : v.rival_bits) >= v.number_bits + MARGIN) {
+        v.kind = isfinite(v.number_bits) ? VERDICT_NUMBER : VERDICT_OPEN;
+        v.margin = v.best_bits - v.number_bits;
+        return v;
+    }
+    v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
+    bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
+    v.kind = v.margin >= MARGIN && paid && v.best->checked ? VERDICT_SIZE : VERDICT_OPEN;
+    return v;
+}
+
+const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
+{
+    char        number[32];
+    const char *best = v->best ? p2o_expr_text(a, v->best->of, v->best->expr) : NULL;
+    const char *next = v->rival ? p2o_expr_text(a, v->rival->of, v->rival->expr) : NULL;
+    if (!best)
+        return "no simple expression of the sizes gives that";
+    if (isfinite(v->number_bits) && (!v->rival || v->number_bits <= v->rival_bits + MARGIN))
+        next = p2o_printf(a, "the number %s", p2o_format_f64(number, e->at[0]));
+    return next ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
+}
+
+/* Sizes to choose from: none a multiple of another, odd and even ones, small and large ones. */
+static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3, 509, 2, 1021, 1 };
+enum { NTELLING = sizeof telling_sizes / sizeof *telling_sizes };
+
+typedef struct Choice {
+    Dims      *dims;
+    const Dim *symbols;
+    size_t     n;
+    int        turn;
+} Choice;
+
+/* Another size for every symbol, inside its range. */
+static int64_t chosen_size(const Choice *c, size_t i)
+{
+    int64_t lo, hi, v = telling_sizes[((size_t)c->turn + 4 * i) % NTELLING];
+    p2o_dim_range(c->dims, c->symbols[i], &lo, &hi);
+    v = v < lo ? lo + v : v;
+    return v > hi ? hi - v % (hi - lo + 1) : v;
+}
+
+static bool choice_value(void *user, Dim sym, int64_t *v)
+{
+    const Choice *c = user;
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->symbols[i] != sym)
+            continue;
+        *v = chosen_size(c, i);
+        return true;
+    }
+    return false;
+}
+
+static double value_at(const Choice *c, const Reading *r)
+{
+    Bases   b = { .dims = c->dims, .n = r->of->n, .npoint = 1 };
+    int64_t v;
+    double  out;
+    for (int i = 0; i < b.n; i++) {
+        b.dim[i] = r->of->dim[i];
+        b.at[i][0] = p2o_dim_eval(c->dims, b.dim[i], choice_value, (void *)(uintptr_t)c, &v) ? (double)v : NAN;
+    }
+    return p2o_expr_eval(&b, r->expr, 0, &out) ? out : NAN;
+}
+
+/* How many of the readings, and the number, the choice tells from the first. */
+static int told_apart(const Choice *c, const Readings *r)
+{
+    int    n = 0;
+    double first = r->n ? value_at(c, &r->list[0]) : NAN;
+    for (int i = 1; i < r->n; i++)
+        n += value_at(c, &r->list[i]) != first;
+    return n + (first != r->want[0]);
+}
+
+static Telling put_telling(Arena *a, const Dim *symbols, size_t n, const int64_t *sizes)
+{
+    Buf json = { .arena = a }, text = { .arena = a };
+    for (size_t i = 0; i < n; i++) {
+        p2o_puts(&json, i ? ", " : "{");
+        p2o_json_quote(&json, str_of(p2o_dim_name(symbols[i])));
+        p2o_putf(&json, ": %lld", (long long)sizes[i]);
+        p2o_putf(&text, "%s%s=%lld", i ? ", " : "", p2o_dim_name(symbols[i]), (long long)sizes[i]);
+    }
+    p2o_puts(&json, "}");
+    return (Telling){ json.at, text.at };
+}
+
+Telling p2o_telling(Arena *a, Bindings *bind, const Dim *symbols, size_t n, const Readings *r)
+{
+    Choice  c = { .dims = p2o_bindings_dims(bind), .symbols = symbols, .n = n };
+    int     best = -1, best_turn = 0;
+    Telling t = { 0 };
+    for (c.turn = 0; c.turn < NTELLING; c.turn++) {
+        int     told = r ? told_apart(&c, r) : 0;
+        bool    seen = false;
+        for (int k = 0; k < p2o_ncapture(bind); k++) {
+            bool same_sizes = true;
+            for (size_t i = 0; i < n; i++) {
+                int64_t had;
+                same_sizes &= p2o_hint_at(bind, symbols[i], k, &had) && had == chosen_size(&c, i);
+            }
+            seen |= same_sizes;
+        }
+        if (seen || told <= best)
+            continue;
+        best = told;
+        best_turn = c.turn;
+    }
+    if (best < (r != NULL) || !n)
+        return t;
+    c.turn = best_turn;
+    int64_t *sizes = NEW_N(a, int64_t, n);
+    for (size_t i = 0; i < n; i++)
+        sizes[i] = chosen_size(&c, i);
+    return put_telling(a, symbols, n, sizes);
+}
+
+Telling p2o_telling_capture(Arena *a, Bindings *bind, const Dim *symbols, size_t n, int k)
+{
+    int64_t *sizes = NEW_N(a, int64_t, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (!p2o_hint_at(bind, symbols[i], k, &sizes[i]))
+            return (Telling){ 0 };
+    return put_telling(a, symbols, n, sizes);
+}

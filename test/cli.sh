@@ -35,16 +35,35 @@ check() {
     fi
 }
 
-# a number in arithmetic that may follow a declared size: the source line does not show it
-expect 4 'whether 1 is a number or follows b cannot be told from one capture' "$top/test/model/data/loops.one.pt2" "$dir/no.onnx" --input 'x:t,b,?'
-expect 4 'make_models.py:[0-9]*): count, y = while_loop' "$top/test/model/data/loops.one.pt2" "$dir/no.onnx" --input 'x:t,b,?'
+# a number that may follow a declared size: refused with both readings and the capture that would tell
+expect 4 'a number was 5 in the capture: nodes or the number 5' "$top/test/model/data/messages.one.pt2" "$dir/no.onnx" \
+    --input x:nodes,? --input edges:?,edges --input weight:edges
+expect 4 'a capture at nodes=[0-9]*, edges=[0-9]* tells which: torch.export.save' "$top/test/model/data/messages.one.pt2" \
+    "$dir/no.onnx" --input x:nodes,? --input edges:?,edges --input weight:edges
+expect 4 'make_models.py:[0-9]*): total = torch.zeros' "$top/test/model/data/messages.one.pt2" "$dir/no.onnx" \
+    --input x:nodes,? --input edges:?,edges --input weight:edges
+check "no file after a refusal" test ! -e "$dir/no.onnx"
 
-# one that its line shows: said, and left as it is
-expect 0 'the number 4 stays one; s was 4 at capture too' "$top/test/model/data/decoder_cache.one.pt2" "$dir/warned.onnx" \
-    --input x:b,s,? --input mask:b,?,s,total --input past_k:b,?,p,? --input past_v:b,?,p,?
+# fixed captures: what was seen is said
+expect 0 'note: captured at x_0 [0-9]* to [0-9]*, .*: what the model does otherwise at sizes outside is not known' \
+    "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/seen.onnx"
+expect 0 'sizes below 2 were not captured; give a capture at 1 with --check' "$top/test/model/data/residual.a.pt2" \
+    "$top/test/model/data/residual.b.pt2" "$dir/seen.onnx"
+
+# captures that are only held against the result: the same model's, and another's
+expect 0 'wrote' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/checked.onnx" \
+    --check "$top/test/model/data/residual.one.pt2"
+expect 4 'part ways' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/no.onnx" \
+    --check "$top/test/model/data/pyramid.a.pt2"
+
+# where to take captures
+expect 0 '"captures": \[{"batch": [0-9]*, "seq": [0-9]*}' plan --input x:batch,seq,8 --json
+expect 0 'capture1.pt2' plan --input x:batch,seq,8 --dim seq=3..64
+expect 1 'no size has a name' plan --input x:4,8
+expect 1 'is no name for a size' plan --input 'x:a-b,8'
 
 # a branch in Python: said at conversion, and held against what is asked for
-expect 0 'note: the model was captured for b % 2 = 0 only: the capture.s guard' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3
+expect 0 'note: the model was captured for b % 2 == 0 only: the capture.s guard' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3
 expect 0 'note: the model was captured for 4 <= b only' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3
 expect 0 '^guard .* % 2. == 0' inspect "$top/test/model/data/guarded.pt2"
 expect 4 'the model needs s[0-9]* % 2 = 0 .*say 1 = 0' "$top/test/model/data/guarded.pt2" "$dir/no.onnx" --input x:b,3 --dim b=7
@@ -105,7 +124,7 @@ check 'the same bytes twice' cmp -s "$dir/rnn.onnx" "$dir/again.onnx"
 check 'no private path' sh -c "! grep -aqE '/(home|usr|tmp|root|model)/' '$dir/rnn.onnx'"
 expect 0 'in: float32\[4, 10\]' "$ex/linear.pt2" "$dir/pin.onnx" --input 'in:4,10' --input-names in
 "$pt2onnx" "$ex/linear.pt2" "$dir/r.onnx" --dim batch=1..64 --input input:batch,10 --quiet
-expect 0 '"batch":\{"min":1,"max":64' inspect "$dir/r.onnx"
+expect 0 '"batch":\{"min":2,"max":64' inspect "$dir/r.onnx"
 expect 0 'input: float32\[8, 10\]' "$ex/linear.pt2" "$dir/p.onnx" --dim batch=8 --input input:batch,10
 for opset in 17 18 19 20 21 22 23; do
     expect 0 "opset $opset" "$ex/rnn.pt2" "$dir/o$opset.onnx" --opset $opset \
@@ -115,7 +134,7 @@ done
 
 # verify and run
 expect 0 '\[ok\] batch_size=2 sequence_length=31' verify "$dir/rnn.onnx" --data "$ex/rnn.npz"
-expect 0 '\[ok\] batch_size=7 sequence_length=5' verify "$dir/rnn.onnx" --sizes 'batch_size=1,7 sequence_length=1,5'
+expect 0 '\[runs\] batch_size=7 sequence_length=5' verify "$dir/rnn.onnx" --sizes 'batch_size=1,7 sequence_length=1,5'
 expect 5 'FAIL' verify "$dir/rnn.onnx" --data "$ex/rnn.npz" --atol 0 --rtol 0
 expect 1 'nope' verify "$dir/rnn.onnx" --sizes 'nope=3'
 expect 2 '.' verify "$dir/rnn.onnx" --data "$dir/text.pt2"

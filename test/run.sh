@@ -58,11 +58,13 @@ else
     run sizes sh -c 'echo no Python; exit 77'
 fi
 run sizes-live "$top/tools/with_torch" python "$top/test/model/sizes.py" "$build/pt2onnx" --live
+run asked "$top/tools/with_torch" python "$top/test/model/asked.py" "$build/pt2onnx"
 run checker "$top/tools/with_torch" python "$top/test/model/checker.py" "$build/pt2onnx"
 run onnx sh "$top/test/onnx/run.sh" "$build/pt2onnx" "$scratch/onnx"
 run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$build/pt2onnx"
 run python sh "$top/test/python/run.sh" "$scratch/python"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
+run guard-live "$top/tools/with_torch" python "$top/test/guard/live.py" "$build/pt2onnx"
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -1,10 +1,12 @@
 """Models of the kinds that users bring, saved by torch.export with outputs recorded at several sizes.
 
-usage: make_models.py FOLDER [NAME...]      needs PyTorch
+usage: make_models.py FOLDER [NAME|NAME.CAPTURE...]      needs PyTorch
 
-For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps NAME.c.pt2 (captures with
-fixed sizes, different ones), perhaps NAME.one.pt2 and NAME.onesym.pt2 (a batch of 1, fixed and with dynamic sizes) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at sizes among which are 1,
-primes, and 0 where it is legal).
+For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 and perhaps .c and
+.d (captures with fixed sizes, different ones), perhaps NAME.one.pt2 and NAME.onesym.pt2 (a batch of
+1, fixed and with dynamic sizes) and NAME.npz (s<K>.in.<i>, s<K>.out.<j>: what PyTorch computed, at
+sizes among which are 1, primes, and 0 where it is legal).  NAME.CAPTURE (windows.b) makes that one
+file.
 """
 import os
 import sys
@@ -20,11 +22,17 @@ warnings.filterwarnings("ignore")
 MODELS = {}
 
 
-def model(name, args, sizes, axes, fixed=(0, 1), one=None):
-    """args(*size) makes the inputs; axes has, per input, the axes that are dynamic; `fixed` are the sizes that the
-    fixed captures are taken at; `one` are sizes with a batch of 1 for two more captures."""
+# Sizes that `pt2onnx plan` gives for two and for three names.
+PLAN2 = [(110, 46), (61, 10), (6, 97)]
+PLAN3 = [(83, 40, 14), (51, 13, 106), (6, 97, 61)]
+
+
+def model(name, args, sizes, axes, fixed=None, one=None):
+    """args(*size) makes the inputs; axes has, per input, the axes that are dynamic; `fixed` are the
+    sizes that the fixed captures are taken at, else the first two; `one` are sizes with a batch of
+    1 for two more captures."""
     def add(cls):
-        MODELS[name] = (cls, args, sizes, axes, fixed, one)
+        MODELS[name] = (cls, args, sizes, axes, fixed or sizes[:2], one)
         return cls
     return add
 
@@ -56,7 +64,7 @@ class Residual(nn.Module):
 
 
 @model("recurrent", lambda b, t: (torch.randn(b, t, 4), torch.randn(1, b, 3)), [(2, 5), (3, 7), (1, 1), (4, 11)],
-       [{0: "batch", 1: "time"}, {1: "batch"}], one=(1, 7))
+       [{0: "batch", 1: "time"}, {1: "batch"}], PLAN2, one=(1, 7))
 class Recurrent(nn.Module):
     """A sequence read both ways by two one-way nets, a GRU with a given state, a stacked bidirectional net."""
 
@@ -111,7 +119,7 @@ class DecoderCache(nn.Module):
 
 
 @model("pyramid", lambda b, h, w: (torch.randn(b, 3, h, w),), [(2, 13, 18), (3, 11, 15), (1, 7, 9), (2, 19, 8)],
-       [{0: "batch", 2: "height", 3: "width"}], one=(1, 11, 15))
+       [{0: "batch", 2: "height", 3: "width"}], PLAN3, one=(1, 11, 15))
 class Pyramid(nn.Module):
     """A deeper map resized to another's size, and pools of several sizes resized back."""
 
@@ -148,12 +156,15 @@ def unet(mode):
 
 
 for _mode in ("replicate", "reflect"):
-    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),), [(2, 9, 17), (3, 20, 27), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
-          [{0: "batch", 2: "height", 3: "width"}], one=(1, 20, 27))(unet(_mode))
+    model("unet_" + _mode, lambda b, h, w: (torch.randn(b, 1, h, w),),
+          [(2, 9, 17), (3, 20, 27), (1, 9, 15), (2, 8, 17), (1, 16, 24)],
+          [{0: "batch", 2: "height", 3: "width"}],
+          [(83, 49, 17), (51, 24, 55), (6, 106, 97), (34, 15, 104)], one=(1, 20, 27))(unet(_mode))
 
 
 @model("windows", lambda b, h, w: (torch.randn(b, h * 4, w * 4, 6),), [(2, 3, 5), (5, 4, 8), (1, 1, 1), (2, 5, 2)],
-       [{0: "batch", 1: "height", 2: "width"}], one=(1, 4, 8))
+       [{0: "batch", 1: "height", 2: "width"}], [(83, 10, 3), (51, 3, 26), (6, 25, 15)],
+       one=(1, 4, 8))
 class Windows(nn.Module):
     """Attention in shifted windows, with a mask built from the height and width."""
 
@@ -212,7 +223,7 @@ class Messages(nn.Module):
 
 
 @model("spectrum", lambda b, t: (torch.randn(b, t),), [(2, 900), (3, 1100), (1, 640), (2, 1601)],
-       [{0: "batch", 1: "samples"}], one=(1, 1100))
+       [{0: "batch", 1: "samples"}], [(110, 1046), (61, 710), (6, 1697)], one=(1, 1100))
 class Spectrum(nn.Module):
     """A centred STFT, magnitude, mel, log; and back to the length."""
 
@@ -369,7 +380,7 @@ class Branches(nn.Module):
 
 
 @model("loops", lambda t, b, n: (torch.randn(t, b, 4), torch.tensor(n)), [(5, 2, 3), (4, 3, 0), (1, 1, 1), (7, 5, 6)],
-       [{0: "t", 1: "b"}, {}], one=(4, 1, 2))
+       [{0: "t", 1: "b"}, {}], [(46, 110, 3), (10, 61, 0), (97, 6, 1)], one=(4, 1, 2))
 class Loops(nn.Module):
     """A scan over time, a loop whose length the data decide, a branch in it, and a map over rows."""
 
@@ -420,7 +431,7 @@ class Transformer(nn.Module):
 
 
 @model("pieces", lambda b, s: (torch.randn(b, s, 3),), [(2, 9), (3, 14), (1, 5), (2, 23), (5, 7), (1, 64)],
-       [{0: "b", 1: "s"}])
+       [{0: "b", 1: "s"}], PLAN2)
 class Pieces(nn.Module):
     """Pieces that are taken by their place, and positions that count down."""
 
@@ -431,7 +442,7 @@ class Pieces(nn.Module):
 
 
 @model("first_piece", lambda b, s: (torch.randn(b, s, 3),), [(2, 8), (3, 11), (1, 1), (2, 2), (4, 3), (2, 29)],
-       [{0: "b", 1: "s"}])
+       [{0: "b", 1: "s"}], PLAN2)
 class FirstPiece(nn.Module):
     def forward(self, x):
         back = x[:, torch.arange(x.shape[1] - 1, -1, -1)]
@@ -454,32 +465,44 @@ class WholePools(nn.Module):
                 F.avg_pool2d(x, (2, w), padding=(1, 0), count_include_pad=False))
 
 
-def save(folder, name):
+def save(folder, name, only=None):
     cls, make, sizes, axes, fixed, one = MODELS[name]
     torch.manual_seed(0)
     m = cls().eval()
     randomize(m)
-    runs, record = [make(*s) for s in sizes], {}
     with torch.no_grad():
-        for k, args in enumerate(runs):
-            out = m(*[t.clone() for t in args])
-            for i, t in enumerate(args):
-                record["s%d.in.%d" % (k, i)] = t.numpy()
-            for j, t in enumerate(out if isinstance(out, tuple) else (out,)):
-                record["s%d.out.%d" % (k, j)] = t.numpy()
-        np.savez_compressed(os.path.join(folder, name + ".npz"), **record)
+        runs = [make(*s) for s in sizes]
+        if only is None:
+            np.savez_compressed(os.path.join(folder, name + ".npz"), **record(m, runs))
         shapes = tuple({a: Dim.AUTO for a in x} for x in axes)
-        captures = [("", 0, shapes)] + [("." + c, at, None) for c, at in zip("abc", fixed)]
-        captures = [(suffix, runs[at], dynamic) for suffix, at, dynamic in captures]
+        captures = [("", runs[0], shapes)]
+        captures += [("." + c, runs[sizes.index(at)] if at in sizes else make(*at), None)
+                     for c, at in zip("abcd", fixed)]
         if one:
             captures += [(".one", make(*one), None), (".onesym", make(*one), shapes)]
         for suffix, args, dynamic in captures:
-            try:
-                program = torch.export.export(m, args, dynamic_shapes=dynamic, strict=False)
-                torch.export.save(program, os.path.join(folder, name + suffix + ".pt2"))
-                strip(os.path.join(folder, name + suffix + ".pt2"))
-            except Exception as e:
-                print("%s%s: PyTorch does not capture it: %s" % (name, suffix, str(e).strip().split("\n")[0][:150]))
+            if only is None or only == suffix:
+                capture(os.path.join(folder, name + suffix + ".pt2"), m, args, dynamic)
+
+
+def record(m, runs):
+    found = {}
+    for k, args in enumerate(runs):
+        out = m(*[t.clone() for t in args])
+        for i, t in enumerate(args):
+            found["s%d.in.%d" % (k, i)] = t.numpy()
+        for j, t in enumerate(out if isinstance(out, tuple) else (out,)):
+            found["s%d.out.%d" % (k, j)] = t.numpy()
+    return found
+
+
+def capture(path, m, args, dynamic):
+    try:
+        torch.export.save(torch.export.export(m, args, dynamic_shapes=dynamic, strict=False), path)
+        strip(path)
+    except Exception as e:
+        why = str(e).strip().split("\n")[0][:150]
+        print("%s: PyTorch does not capture it: %s" % (os.path.basename(path), why))
 
 
 class Guarded(nn.Module):
@@ -518,4 +541,8 @@ def strip(path):
 if __name__ == "__main__":
     define_vision()
     for each in sys.argv[2:] or [*MODELS, "guarded"]:
-        save_guarded(sys.argv[1]) if each == "guarded" else save(sys.argv[1], each)
+        which, _, suffix = each.partition(".")
+        if which == "guarded":
+            save_guarded(sys.argv[1])
+        else:
+            save(sys.argv[1], which, "." + suffix if suffix else None)

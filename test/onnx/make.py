@@ -3,6 +3,7 @@
 usage: make.py [NAME...]; needs torch, onnx and onnxscript.  Each model is exported at fixed sizes; the .npz beside
 it holds inputs and outputs at those and at other sizes (s<K>.in.<i>, s<K>.out.<j>).
 """
+import math
 import os
 import sys
 import warnings
@@ -332,17 +333,65 @@ class Shifts(nn.Module):
 
 @model
 def shifts():
-    export("shifts", Shifts(), cases_of(make_bs6, [(7, 5), (1, 2), (3, 9)]), ["x"])
+    export("shifts", Shifts(), cases_of(make_bs6, [(29, 23), (1, 2), (3, 9)]), ["x"])
 
 
 @model
 def shifts_script():
-    export("shifts_script", Shifts(), cases_of(make_bs6, [(7, 5), (1, 2), (3, 9)]), ["x"], dynamo=False)
+    export("shifts_script", Shifts(), cases_of(make_bs6, [(29, 23), (1, 2), (3, 9)]), ["x"], dynamo=False)
 
 
 @model
 def shifts_old():
-    export("shifts_old", Shifts(), cases_of(make_bs6, [(7, 5)]), ["x"], dynamo=False, opset=11, check=False)
+    export("shifts_old", Shifts(), cases_of(make_bs6, [(29, 23)]), ["x"], dynamo=False, opset=11, check=False)
+
+
+class Numbers(nn.Module):
+    """Numbers that no size made, as far as sizes of 29 and 41 show."""
+
+    def forward(self, x):
+        return F.gelu(x[:, 5:] * 0.125 + 3) / math.sqrt(6), x.topk(2, dim=1).values.clamp(max=2.5), x[:, 2]
+
+
+@model
+def numbers():
+    export("numbers", Numbers(), cases_of(make_bs6, [(29, 41), (1, 7), (3, 11)]), ["x"])
+
+
+@model
+def numbers_script():
+    export("numbers_script", Numbers(), cases_of(make_bs6, [(29, 41), (1, 7), (3, 11)]), ["x"], dynamo=False)
+
+
+class Made(nn.Module):
+    """One of many ways to make a number of a size."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        return self.how(x)
+
+
+made = {
+    "middle": lambda x: x[:, x.shape[1] // 2],
+    "divided": lambda x: x / x.shape[1],
+    "rooted": lambda x: x / math.sqrt(x.shape[1]),
+    "logarithm": lambda x: x * (math.log(x.shape[1] + 1) / math.log(32)),
+    "bounded": lambda x: x.clamp(max=x.shape[1] - 1),
+    "padded": lambda x: F.pad(x, (0, 0, 0, -x.shape[1] % 8)),
+    "pooled": lambda x: F.avg_pool1d(x.transpose(1, 2), x.shape[1]),
+    "largest": lambda x: x.topk(x.shape[1] // 2, dim=1).values,
+    "shape": lambda x: (x * 2, torch.tensor(x.shape)),
+    "steps": lambda x: x[:, :, :1] - torch.linspace(0, 1, x.shape[1] // 2),
+}
+
+
+@model
+def numbers_made():
+    for name, how in made.items():
+        export("made_" + name, Made(how), [make_bs6(7, 11)], ["x"], check=False)
 
 
 class Cross(nn.Module):
@@ -450,32 +499,32 @@ def put(name, m):
 def branch():
     """If and Loop with sizes in their bodies."""
     yes = helper.make_graph([helper.make_node("Reshape", ["x", "flat"], ["y1"], name="flatten")], "yes", [],
-                            [f32("y1", 3, 8)])
-    no = helper.make_graph([helper.make_node("Constant", [], ["to"], value=ints("", 3, 8)),
+                            [f32("y1", 29, 8)])
+    no = helper.make_graph([helper.make_node("Constant", [], ["to"], value=ints("", 29, 8)),
                             helper.make_node("Reshape", ["x", "to"], ["y0"]), helper.make_node("Neg", ["y0"], ["y2"])],
-                           "no", [], [f32("y2", 3, 8)])
+                           "no", [], [f32("y2", 29, 8)])
     body = helper.make_graph(
         [helper.make_node("Reshape", ["acc", "flat"], ["same"]), helper.make_node("Add", ["same", "z"], ["next"]),
          helper.make_node("Identity", ["cond"], ["cond_out"])], "body",
         [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("cond", TensorProto.BOOL, []),
-         f32("acc", 3, 8)],
-        [helper.make_tensor_value_info("cond_out", TensorProto.BOOL, []), f32("next", 3, 8)])
+         f32("acc", 29, 8)],
+        [helper.make_tensor_value_info("cond_out", TensorProto.BOOL, []), f32("next", 29, 8)])
     m = save("branch", [
         helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
         helper.make_node("Greater", ["sum", "zero"], ["positive"]),
         helper.make_node("If", ["positive"], ["z"], then_branch=yes, else_branch=no, name="choose"),
         helper.make_node("Loop", ["trips", "go", "z"], ["y"], body=body, name="repeat")],
-        [f32("x", 3, 2, 4)], [f32("y", 3, 8)],
-        [ints("flat", 3, 8), floats("zero", 0), numpy_helper.from_array(np.array(4, np.int64), "trips"),
+        [f32("x", 29, 2, 4)], [f32("y", 29, 8)],
+        [ints("flat", 29, 8), floats("zero", 0), numpy_helper.from_array(np.array(4, np.int64), "trips"),
          numpy_helper.from_array(np.array(True), "go")],
-        value_info=[f32("z", 3, 8)])
+        value_info=[f32("z", 29, 8)])
     put("branch", m)
 
     def net(x):
         z = x.reshape(x.shape[0], 8)
         z = z if x.sum() > 0 else -z
         return z * 5
-    record("branch", net, cases_of(lambda b: [torch.randn(b, 2, 4)], [(3,), (1,), (5,), (6,)]))
+    record("branch", net, cases_of(lambda b: [torch.randn(b, 2, 4)], [(29,), (1,), (5,), (6,)]))
 
 
 @model

@@ -73,7 +73,7 @@ class Seed(Exports):
                 space = runpy.run_path(os.path.join(TOP, "examples", "export.py"))
             finally:
                 sys.argv = old
-        self.assertEqual(said.getvalue().count("[ok]"), 12)
+        self.assertEqual(said.getvalue().count("[ok] at "), 3)
         import onnxruntime
         for name, shape in (("Linear", (10,)), ("RNN", (None, 10)), ("Reshape", (4, 5))):
             session = onnxruntime.InferenceSession(os.path.join(self.folder.name, "dynamic_%s.onnx" % name.lower()))
@@ -283,7 +283,7 @@ class Untouched(Exports):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
         self.assertIsNone(m.last)
         self.assertTrue(all(torch.equal(v, before[k]) for k, v in m.state_dict().items()))
-        self.assertEqual(len(r.check), 4)
+        self.assertGreater(len(r.check), 4)
 
 
 class Honest(Exports):
@@ -327,11 +327,10 @@ class Honest(Exports):
             def forward(self, x):
                 return x.sum(1) if x.shape[0] > 6 else x.cumsum(1)
 
-        with self.assertRaisesRegex(pt2onnx.VerificationError, "n=7"):
-            self.export(M(), torch.randn(4, 3), self.path, dynamic_axes={"x": {0: "n"}})
-        self.assertFalse(os.path.exists(self.path))
-        with self.assertWarnsRegex(UserWarning, "n is at most 6"):
-            self.export(M(), torch.randn(4, 3), self.path, dynamic_axes={"x": {0: "n"}}, verify=False)
+        for verify in (True, False):
+            with self.assertRaises(pt2onnx.Pt2OnnxError):
+                self.export(M(), torch.randn(4, 3), self.path, dynamic_axes={"x": {0: "n"}}, verify=verify)
+            self.assertFalse(os.path.exists(self.path))
         r = self.export(M(), torch.randn(4, 3), self.path, dynamic_shapes={"x": {0: torch.export.Dim("n", max=6)}})
         self.same(r, M(), (torch.randn(6, 3),))
 

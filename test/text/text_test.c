@@ -2,11 +2,13 @@
  *
  * usage: text_test [--accept] FILE... (one of them may be uncovered.lst)
  *
- * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or `declare x:batch,?`, gives a
+ * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or `declare x:batch,?`, the
+ * capture's own `guard L['x'].size()[0] < 9` and `range s0=2..8`, gives a
  * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other sizes), and
  * ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
  *     --- error     lines that must all occur in the diagnostics
+ *     --- said      the same of a program that converts, and of the metadata on its sizes
  * Blanks at line ends and runs of blanks do not matter.  Every schema must parse, and every row of the
  * operator tables must be used by some case or be named in uncovered.lst beside this file, a list that may only
  * shrink: a row in it that a case uses fails too.  --accept rewrites the expectations of cases that fail: read
@@ -18,19 +20,22 @@
 #include "aten/infer.h"
 #include "aten/lower.h"
 #include "base/num.h"
-#include "dyn/align.h"
+#include "dyn/lineup.h"
 #include "dyn/declare.h"
-#include "dyn/relax.h"
+#include "dyn/settle.h"
 #include "ir/program_text.h"
 #include "onnx/graph_text.h"
 #include "opt/opt.h"
+#include "report.h"
 
 typedef struct Case {
     Str  name, program[4], expected;
     int  nprogram;
     Str  declares[8];
-    int  ndeclare, opset;
-    bool wants_error;
+    Str  guards[8];
+    ProgramRange ranges[8];
+    int  ndeclare, opset, nguard, nrange;
+    bool wants_error, wants_said;
 } Case;
 
 static size_t npassed, nfailed;
@@ -39,6 +44,28 @@ static Map    used;             /* targets that cases call */
 static Str next_line(Str *text) { return p2o_str_cut(*text, '\n', text); }
 
 static Str up_to(const char *from, const char *to) { return (Str){ from, (size_t)(to - from) }; }
+
+/* "s0=2..8" or "s0=2.." */
+static bool read_range(Str text, ProgramRange *r)
+{
+    Str         range, name = p2o_str_cut(text, '=', &range);
+    const char *dots = memchr(range.p, '.', range.n);
+    r->expr = p2o_str_dup(used.arena, name);
+    r->hi = NO_UPPER;
+    return dots && p2o_parse_i64(up_to(range.p, dots), &r->lo) &&
+           (dots + 2 == range.p + range.n || p2o_parse_i64(up_to(dots + 2, range.p + range.n), &r->hi));
+}
+
+static void add_capture(Program *p, const Case *c)
+{
+    for (int i = 0; i < c->nguard; i++)
+        VEC_PUSH(p->arena, &p->guards, c->guards[i].p);
+    for (int i = 0; i < c->nrange; i++) {
+        ProgramRange r = c->ranges[i];
+        r.dim = p2o_dim_sym(p->dims, r.expr);
+        VEC_PUSH(p->arena, &p->ranges, r);
+    }
+}
 
 /* The next case, *text moving past it.  false at the end. */
 static bool next_case(Str *text, Case *c)
@@ -65,12 +92,18 @@ static bool next_case(Str *text, Case *c)
             c->opset = (int)n;
         else if (p2o_str_starts(line, "declare ") && c->ndeclare < 8)
             c->declares[c->ndeclare++] = str_of(p2o_str_dup(used.arena, (Str){ line.p + 8, line.n - 8 }));
+        else if (p2o_str_starts(line, "guard ") && c->nguard < 8)
+            c->guards[c->nguard++] = str_of(p2o_str_dup(used.arena, (Str){ line.p + 6, line.n - 6 }));
+        else if (p2o_str_starts(line, "range ") && c->nrange < 8)
+            c->nrange += read_range((Str){ line.p + 6, line.n - 6 }, &c->ranges[c->nrange]);
         else
             continue;
         memset((char *)(uintptr_t)at, ' ', (size_t)(line.p + line.n - at));
     }
     c->program[c->nprogram++] = up_to(start, text->p);
-    c->wants_error = p2o_str_starts(next_line(text), "--- error");
+    line = next_line(text);
+    c->wants_error = p2o_str_starts(line, "--- error");
+    c->wants_said = p2o_str_starts(line, "--- said");
     start = text->p;
     while (text->n && !p2o_str_starts(*text, "=== "))
         next_line(text);
@@ -126,9 +159,8 @@ static bool settle_types(Ops *ops, Program *const *p, int n, Bindings *b)
             return false;
         note_used(p[k]);
     }
-    if (n > 1 && (!p2o_align_inputs(p, n, b) || !p2o_align(ops, p, n, b)))
-        return false;
-    return p2o_settle(p[0], b);
+    Lineup l = { .ops = ops, .p = p, .n = n };
+    return (n == 1 || p2o_line_up_inputs(p, n, b)) && p2o_line_up(&l, b) && p2o_settle(&l, b);
 }
 
 static bool is_range(Str s) { return memchr(s.p, '=', s.n) != NULL; }
@@ -144,6 +176,8 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
     Program  *p[4] = { NULL };
     for (int k = 0; k < c->nprogram; k++)
         p[k] = p2o_program_parse(d, t, c->program[k]);
+    if (p[0])
+        add_capture(p[0], c);
     for (int i = 0; p[0] && i < c->ndeclare; i++)
         is_range(c->declares[i]) ? p2o_declare_range(p[0], b, c->declares[i]) : p2o_declare_input(p[0], b, c->declares[i]);
     if (!p2o_diags_errors(d)) {
@@ -155,9 +189,12 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
     if (g) {
         p2o_opt(g);
         const char *wrong = p2o_graph_check(g);
-        return wrong ? wrong : p2o_graph_text(g, true);
+        if (wrong || !c->wants_said)
+            return wrong ? wrong : p2o_graph_text(g, true);
     }
     Buf out = { .arena = a };
+    if (g)
+        p2o_putf(&out, "%s\n", p2o_dims_json(p[0], b, g));
     for (size_t i = 0; i < p2o_diags_count(d); i++)
         p2o_putf(&out, "%s\n", p2o_diag_text(d, p2o_diags_at(d, i)));
     return out.at ? out.at : "";
@@ -239,7 +276,7 @@ static void run_case(const char *path, const Case *c, Buf *accepted)
     bool        failed;
     const char *got = outcome(d, c, &failed);
     bool        ok = failed == c->wants_error &&
-              (failed ? all_lines_occur(a, got, c->expected)
+              (failed || c->wants_said ? all_lines_occur(a, got, c->expected)
                       : graphs_match(a, str_of(got), c->expected));
     check_limits(path, c, d);
     if (ok) {

@@ -1,0 +1,288 @@
+"""Which sizes pt2onnx.export finds, takes and refuses.  usage: test_sizes.py [NAME...]"""
+import resource
+import sys
+import unittest
+import warnings
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import pt2onnx
+from test_export import Exports
+
+torch.set_num_threads(1)
+
+
+class Relations(Exports):
+    """Sizes that hang together are found from what PyTorch demands of them."""
+
+    def check(self, m, make, axes, sizes, starts):
+        for start in starts:
+            r = self.export(m, make(*start), dynamic_axes=axes)
+            for at in sizes:
+                self.same(r, m, make(*at))
+
+    def test_twice_and_three_times(self):
+        class Pairs(nn.Module):
+            def forward(self, x, weight, bias):
+                both = torch.stack([x, -x], 2).flatten(1, 2)
+                return both * weight + bias.view(-1, 3).sum(1)[:, None]
+
+        def make(b, t):
+            return torch.randn(b, t), torch.randn(2 * t), torch.randn(3 * b)
+
+        axes = {"x": {0: "b", 1: "t"}, "weight": {0: "double"}, "bias": {0: "triple"}}
+        self.check(Pairs(), make, axes, [(1, 1), (2, 5), (7, 4), (3, 50)],
+                   [(4, 6), (1, 5), (3, 1)])
+
+    def test_square(self):
+        class Grid(nn.Module):
+            def forward(self, x, row):
+                n = row.shape[0]
+                return (x.view(x.shape[0], n, n) * row).sum(1)
+
+        self.check(Grid(), lambda b, n: (torch.randn(b, n * n), torch.randn(n)),
+                   {"x": {0: "b", 1: "cells"}, "row": {0: "n"}}, [(1, 1), (2, 5), (3, 14)],
+                   [(2, 3)])
+
+    def test_cache(self):
+        class Cached(nn.Module):
+            def forward(self, x, past, mask):
+                keys = torch.cat([past, x], 1)
+                return (x @ keys.transpose(1, 2) + mask[:, None]).softmax(-1) @ keys
+
+        def make(b, past, seq):
+            return torch.randn(b, seq, 8), torch.randn(b, past, 8), torch.randn(b, past + seq)
+
+        sizes = [(1, 1, 1), (2, 5, 3), (3, 30, 1), (2, 4, 4)]
+        for total in ("total", "past+seq", "past + seq"):
+            axes = {"x": {0: "b", 1: "seq"}, "past": {0: "b", 1: "past"},
+                    "mask": {0: "b", 1: total}}
+            self.check(Cached(), make, axes, sizes, [(2, 3, 4), (1, 6, 1)])
+        r = self.export(Cached(), make(2, 3, 4), dynamic_axes=axes)
+        self.assertIn(r.inputs[2].dims[1].replace(" ", ""), ("past+seq", "seq+past"))
+
+    def test_five_names(self):
+        class Five(nn.Module):
+            def forward(self, a, b, c, d, e):
+                return a + b * c - d / (1 + e * e)
+
+        self.check(Five(), lambda n: [torch.randn(n, 3) for _ in range(5)],
+                   {k: {0: "n_" + k} for k in "abcde"}, [(1,), (2,), (17,)], [(4,), (1,)])
+
+    def test_multiples(self):
+        class Patches(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.proj = nn.Linear(64, 8)
+
+            def forward(self, x):
+                b, h, w = x.shape
+                x = x.view(b, h // 8, 8, w // 8, 8).permute(0, 1, 3, 2, 4)
+                return self.proj(x.flatten(3))
+
+        self.check(Patches(), lambda b, h, w: (torch.randn(b, 8 * h, 8 * w),),
+                   {"x": {0: "b", 1: "h", 2: "w"}}, [(1, 1, 1), (2, 5, 3), (3, 2, 9)],
+                   [(2, 4, 2), (1, 1, 1)])
+
+
+class Names(Exports):
+    def test_expressions(self):
+        class M(nn.Module):
+            def forward(self, x, y):
+                return torch.cat([x, x], 1) + y
+
+        m, D = M(), torch.export.Dim
+        args = (torch.randn(2, 3), torch.randn(2, 6))
+        t = D("t")
+        for spec in ({"x": {1: "t"}, "y": {1: "2*t"}}, {"x": {1: t}, "y": {1: 2 * t}}):
+            r = self.export(m, args, dynamic_shapes=spec)
+            self.same(r, m, (torch.randn(2, 9), torch.randn(2, 18)))
+        with self.assertRaisesRegex(pt2onnx.UsageError, "'3\\*t' is 9 by its names and 6"):
+            self.export(m, args, dynamic_axes={"x": {1: "t"}, "y": {1: "3*t"}})
+        with self.assertRaisesRegex(pt2onnx.UsageError, "no axis is called p or q"):
+            self.export(m, args, dynamic_axes={"x": {1: "t"}, "y": {1: "p+q"}})
+
+    def test_a_numeral_is_no_name(self):
+        for name in ("4", 4, "2*3", "a b", "f(x)", "-"):
+            with self.assertRaisesRegex(pt2onnx.UsageError, "is a number|is no name"):
+                self.export(nn.Linear(3, 2), torch.randn(4, 3), dynamic_axes={"input": {0: name}})
+
+    def test_auto_stays_fixed_where_it_must(self):
+        auto = torch.export.Dim.AUTO
+        m = nn.Linear(3, 2)
+        r = self.export(m, torch.randn(4, 3), dynamic_shapes={"input": {0: auto, 1: auto}})
+        self.assertEqual(r.inputs[0].dims[1], 3)
+        self.assertIsInstance(r.inputs[0].dims[0], str)
+        self.assertTrue(any("input_1 stays 3" in str(d) for d in r.notes), r.notes)
+        self.same(r, m, (torch.randn(9, 3),))
+
+
+class Gpt2(nn.Module):
+    """Its attention with a cache and a causal mask cut from a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.ids, self.places = nn.Embedding(50, 16), nn.Embedding(64, 16)
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.register_buffer("bias", torch.tril(torch.ones(64, 64, dtype=torch.bool))[None, None])
+
+    def forward(self, ids, past_key, past_value, mask):
+        b, t = ids.shape
+        n = past_key.shape[2]
+        x = self.ids(ids) + self.places(torch.arange(n, n + t))
+        q, k, v = (y.view(b, t, 4, 4).transpose(1, 2) for y in self.qkv(x).split(16, 2))
+        k, v = torch.cat([past_key, k], 2), torch.cat([past_value, v], 2)
+        w = q @ k.transpose(2, 3) / k.shape[-1] ** 0.5
+        w = torch.where(self.bias[:, :, n:n + t, :n + t], w, torch.finfo(w.dtype).min)
+        w = w + (1.0 - mask[:, None, None, :]) * torch.finfo(w.dtype).min
+        y = (w.softmax(-1) @ v).transpose(1, 2).reshape(b, t, 16)
+        return self.out(y), k, v
+
+
+class Honest(Exports):
+    """The reference is what the model says of itself."""
+
+    def test_padding_mask(self):
+        m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = m
+
+            def forward(self, x, mask):
+                return self.inner(x, src_key_padding_mask=mask)
+
+        mask = torch.zeros(2, 5, dtype=torch.bool)
+        mask[1, 3:] = True
+        r = self.export(Masked(), (torch.randn(2, 5, 8), mask), dynamic_axes={
+            "x": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}})
+        self.assertGreater(len(r.check), 6)
+        self.assertTrue(torch.backends.mha.get_fastpath_enabled())
+
+    def test_gpt2_with_past(self):
+        def make(b, past, t):
+            return (torch.randint(0, 50, (b, t)), torch.randn(b, 4, past, 4),
+                    torch.randn(b, 4, past, 4), torch.ones(b, past + t))
+
+        m = Gpt2()
+        for start in ((2, 5, 3), (1, 6, 1)):
+            r = self.export(m, make(*start), dynamic_axes={
+                "ids": {0: "b", 1: "t"}, "past_key": {0: "b", 2: "past"},
+                "past_value": {0: "b", 2: "past"}, "mask": {0: "b", 1: "past+t"}})
+            for at in ((1, 1, 1), (3, 9, 1), (2, 4, 6), (2, 31, 33)):
+                self.same(r, m, make(*at))
+
+    def test_state_does_not_pass_from_run_to_run(self):
+        class Counting(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(3))
+                self.seen = []
+
+            def forward(self, x):
+                self.mean += x.mean(0)
+                self.seen.append(x)
+                return x - self.mean + len(self.seen)
+
+        m = Counting()
+        r = self.export(m, torch.randn(4, 3), dynamic_axes={"x": {0: "n"}})
+        self.assertEqual((len(m.seen), float(m.mean.abs().sum())), (0, 0.0))
+        x = torch.randn(9, 3)
+        self.assertLess(abs(r(x) - (x - x.mean(0) + 1).numpy()).max(), 1e-5)
+
+    def test_sizes_without_a_meaning(self):
+        class Halves(nn.Module):
+            def forward(self, x):
+                half = x.shape[0] // 2
+                return x[half:].mean(0) - x[:half].mean(0)
+
+        with self.assertWarnsRegex(UserWarning, "n=1: PyTorch gives NaN"):
+            r = self.export(Halves(), torch.randn(4, 3), dynamic_axes={"x": {0: "n"}})
+        self.same(r, Halves(), (torch.randn(9, 3),))
+
+    def test_random(self):
+        class Noisy(nn.Module):
+            def forward(self, x):
+                return x + torch.randn_like(x)
+
+        with self.assertRaisesRegex(pt2onnx.VerificationError, "the model is random"):
+            self.export(Noisy(), torch.randn(4), dynamic_axes={"x": [0]})
+
+    def test_which_side_differs(self):
+        class Branch(nn.Module):
+            def forward(self, x):
+                return x.sum(1) if x.shape[0] > 30 else x.amax(1)
+
+        with self.assertRaisesRegex(pt2onnx.Pt2OnnxError, "n=3[01]|n <= 30|n >= 31|part ways"):
+            self.export(Branch(), torch.randn(4, 3), dynamic_axes={"x": {0: "n"}})
+
+    def test_no_memory_for_captures(self):
+        from pt2onnx._capture import Subject
+        from pt2onnx._example import Example, declare_axes
+        m = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3)).eval()
+        example = Example(m, (torch.randn(1, 3, 8, 8),), {}, None)
+        declare_axes(example, {"input": {0: "b", 2: "h", 3: "w"}}, [])
+        subject = Subject(m, example)
+        subject.capture(example.sizes, dynamic=False)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for dynamic in (False, True):
+            subject.capture({"b": 4096, "h": 2048, "w": 2048}, dynamic)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 200 << 10)
+
+
+class Refused(Exports):
+    """What the captures part on."""
+
+    def refused(self, m, args, axes, words="", **more):
+        with self.assertRaisesRegex(pt2onnx.Pt2OnnxError, words):
+            self.export(m, args, self.path, dynamic_axes=axes, **more)
+
+    def test_squeeze_at_one(self):
+        class Squeezed(nn.Module):
+            def forward(self, x):
+                return x.squeeze() * 2
+
+        class Crossed(nn.Module):
+            def forward(self, x, y):
+                return torch.linalg.cross(x, y) if x.shape[0] != 3 else torch.cross(x, y, dim=0)
+
+        for verify in (True, False):
+            self.refused(Squeezed(), torch.randn(1, 4), {"x": {0: "n"}}, verify=verify)
+            self.refused(Crossed(), (torch.randn(3, 3), torch.randn(3, 3)),
+                         {"x": {0: "n"}, "y": {0: "n"}}, verify=verify)
+
+    def test_a_number_that_only_the_source_has(self):
+        class Capped(nn.Module):
+            def forward(self, x):
+                n = float(x.shape[1])           # fixes the axis: no guard is left
+                return x * (1.0 if n < 23 else 2.0)
+
+        self.refused(Capped(), torch.randn(2, 40), {"x": {1: "t"}})
+
+    def test_a_program_that_grows(self):
+        class Loop(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.GRUCell(3, 3)
+
+            def forward(self, x):
+                h = x.new_zeros(x.shape[0], 3)
+                for t in range(x.shape[1]):
+                    h = self.cell(x[:, t], h).tanh()
+                return h
+
+        self.refused(Loop(), torch.randn(2, 4, 3), {"x": {0: "b", 1: "t"}})
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    loader, here = unittest.defaultTestLoader, sys.modules["__main__"]
+    suite = loader.loadTestsFromNames(sys.argv[1:], here) if sys.argv[1:] else unittest.TestSuite(
+        loader.loadTestsFromTestCase(c) for c in (Relations, Names, Honest, Refused))
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    bad = len(result.failures) + len(result.errors)
+    print("%d passed, %d failed" % (result.testsRun - bad, bad))
+    sys.exit(1 if bad else 0)

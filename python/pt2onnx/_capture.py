@@ -1,4 +1,7 @@
-"""torch.export on a model that is left as it was."""
+"""torch.export, and runs without memory, on a model that is left as it was.
+
+Captures and probes take fake tensors: a size costs nothing, and values never matter to them.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -8,46 +11,62 @@ import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental import _config as symbolic_config
+from torch.fx.experimental.symbolic_shapes import (DimDynamic, ShapeEnv,
+                                                   StatelessSymbolicContext)
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._errors import CaptureError
 from ._example import Example, Sizes
 from ._program import is_unreal
 
+class _State:
+    """What a run of a model may change: attributes, what lists and dicts hold, buffers."""
 
-@contextlib.contextmanager
-def untouched(model: torch.nn.Module) -> Iterator[None]:
-    """eval and no_grad inside; afterwards modes, buffers, attributes and random state are as before."""
-    modules = list(model.modules())
-    training = [m.training for m in modules]
-    attributes = [dict(m.__dict__) for m in modules]
-    tables = [{k: dict(m.__dict__[k]) for k in ("_parameters", "_buffers", "_modules")} for m in modules]
-    buffers = {b: b.detach().clone() for b in model.buffers() if not is_unreal(b)}
-    versions = {b: b._version for b in buffers}
-    devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
-    try:
-        with torch.random.fork_rng(devices=devices), torch.no_grad():
-            model.eval()
-            yield
-    finally:
-        for m, mode, saved, table in zip(modules, training, attributes, tables):
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._attributes = [(m, dict(m.__dict__)) for m in model.modules()]
+        self._contents = [(v, v.copy()) for _, saved in self._attributes for v in saved.values()
+                          if type(v) in (list, dict, set)]
+        self._buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_unreal(b)]
+        self._versions = [b._version for b, _ in self._buffers]
+
+    def restore(self) -> None:
+        for m, saved in self._attributes:
             for name in set(m.__dict__) - set(saved):
                 del m.__dict__[name]
             m.__dict__.update(saved)
-            for name, items in table.items():
-                live = m.__dict__[name]
-                live.clear()
-                live.update(items)
-            m.training = mode
+        for live, kept in self._contents:
+            live.clear()
+            live.extend(kept) if isinstance(live, list) else live.update(kept)
         with torch.no_grad():
-            for b, value in buffers.items():
-                if b._version != versions[b]:
+            for k, (b, value) in enumerate(self._buffers):
+                if b._version != self._versions[k]:
                     b.copy_(value)
+                    self._versions[k] = b._version
+
+
+@contextlib.contextmanager
+def untouched(model: torch.nn.Module) -> Iterator[None]:
+    """eval and no_grad inside, without fast paths that give other numbers for what is masked;
+    afterwards the model and the random state are as before."""
+    devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
+    fast = torch.backends.mha.get_fastpath_enabled()
+    state = _State(model)
+    try:
+        with torch.random.fork_rng(devices=devices), torch.no_grad():
+            torch.backends.mha.set_fastpath_enabled(False)
+            model.eval()
+            yield
+    finally:
+        state.restore()
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch.fx.experimental.symbolic_shapes",
-             "torch._subclasses.fake_tensor"]
+    names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo",
+             "torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor"]
     levels = [(logging.getLogger(n), logging.getLogger(n).level) for n in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,56 +79,154 @@ def _quiet() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-def run(model: Any, example: Example, sizes: Sizes) -> Any:
-    args, kwargs = example.call_arguments(example.at(sizes))
-    return model(*args, **kwargs)
+class _Count(TorchDispatchMode):
+    calls = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
 
 
-def _unreal_device(model: torch.nn.Module) -> Optional[Any]:
-    for t in list(model.parameters()) + list(model.buffers()):
-        if is_unreal(t):
-            return getattr(t, "fake_mode", None) or "meta"
-    return None
+class Subject:
+    """A model and its example.  Every run finds the model as the first did."""
 
+    def __init__(self, model: torch.nn.Module, example: Example) -> None:
+        self.model, self.example = model, example
+        self._state = _State(model)
+        unreal = [t for t in [*model.parameters(), *model.buffers()] if is_unreal(t)]
+        self.unreal = bool(unreal)
+        self._mode = getattr(unreal[0], "fake_mode", None) if unreal else None
+        self._meta = self.unreal and self._mode is None
+        self._mode = self._mode or FakeTensorMode(shape_env=ShapeEnv(),
+                                                  allow_non_fake_inputs=True)
+        self._fake_runs: Optional[bool] = None          # not known yet
 
-def _free_axes(model: torch.nn.Module, example: Example, leaves: List[Any], args: tuple, kwargs: Dict[str, Any]) -> Any:
-    """dynamic_shapes with AUTO at every declared place."""
-    auto, axes = torch.export.Dim.AUTO, {}
-    for s in example.symbols.values():
-        for leaf, axis in s.places:
+    def _fakes(self, sizes: Sizes, mode: Optional[FakeTensorMode] = None) -> List[Any]:
+        with mode or self._mode:
+            return [x.to("meta") if self._meta and isinstance(x, torch.Tensor) else x
+                    for x in self.example.blank(sizes)]
+
+    @contextlib.contextmanager
+    def _restored(self) -> Iterator[None]:
+        try:
+            with _quiet():
+                yield
+        finally:
+            self._state.restore()
+
+    def run(self, sizes: Sizes) -> Tuple[Dict[str, Any], Any]:
+        """PyTorch's own: (inputs by name, what the model gives)."""
+        leaves = self.example.at(sizes)
+        feeds = {name: x.clone() if isinstance(x, torch.Tensor) else torch.tensor(x)
+                 for name, x in ((n, leaves[k]) for k, n in self.example.names.items())}
+        args, kwargs = self.example.call_arguments(leaves)
+        with self._restored():
+            return feeds, self.model(*args, **kwargs)
+
+    def run_program(self, ep: torch.export.ExportedProgram, sizes: Sizes) -> Any:
+        args, kwargs = self.example.call_arguments(self.example.at(sizes))
+        with _quiet():
+            return ep.module(check_guards=False)(*args, **kwargs)
+
+    def _probe(self, sizes: Sizes) -> int:
+        args, kwargs = self.example.call_arguments(self._fakes(sizes))
+        with self._restored(), self._mode, _Count() as count:
+            self.model(*args, **kwargs)
+        return count.calls
+
+    def calls_at(self, sizes: Sizes) -> int:
+        """How many operators a run at these sizes has, found without memory; raises what the model
+        raises.  0: not known, for a model that only runs with values."""
+        if self._fake_runs is None:
+            try:
+                self._probe(self.example.sizes)
+                self._fake_runs = True
+            except Exception:
+                self._fake_runs = False
+                torch._dynamo.reset()           # torch.cond remembers a compilation that failed
+        if self._fake_runs:
+            return self._probe(sizes)
+        if not self.unreal:
+            self.run(sizes)
+        return 0
+
+    def constraints(self, sizes: Sizes) -> Tuple[Dict[str, List[Any]], List[Any], Any]:
+        """Runs with a symbol for each declared axis: (name -> the symbols of its places, those of
+        expressions with these, what PyTorch found out about them)."""
+        env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
+        mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True, export=True)
+        example, leaves = self.example, self._fakes(sizes, FakeTensorMode())
+        axes: Dict[int, Dict[int, Any]] = {}
+        for leaf, axis, label in [(k, a, s.name) for s in example.symbols.values()
+                                  for k, a in s.places if a is not None] + example.derived:
+            axes.setdefault(leaf, {})[axis] = label
+        symbols: Dict[str, List[Any]] = {}
+        derived: List[Any] = []
+        # Sizes of 1 are not told from others: what holds at 1 only is no rule.
+        with symbolic_config.patch(backed_size_oblivious=True):
+            for leaf, labels in axes.items():
+                leaves[leaf] = _symbolic(mode, leaves[leaf], labels, "input%d" % leaf)
+                for axis, label in labels.items():
+                    s = leaves[leaf].shape[axis].node.expr
+                    if isinstance(label, str):
+                        symbols.setdefault(label, []).append(s)
+                    else:
+                        derived.append((s, label))
+            args, kwargs = example.call_arguments(leaves)
+            try:
+                with self._restored(), mode:
+                    self.model(*args, **kwargs)
+            except Exception:
+                pass                            # what was found before it stopped is true
+        return symbols, derived, env
+
+    def capture(self, sizes: Sizes, dynamic: bool) -> torch.export.ExportedProgram:
+        """At these sizes; `dynamic`: with the symbols' axes free as far as PyTorch can."""
+        leaves = self._fakes(sizes)
+        args, kwargs = self.example.call_arguments(leaves)
+        shapes = self._free_axes(leaves, args, kwargs) if dynamic else None
+        errors: List[Exception] = []
+        for strict in (False,) if dynamic or self.unreal else (False, True):
+            try:
+                with self._restored():
+                    return torch.export.export(self.model, args, kwargs or None,
+                                               dynamic_shapes=shapes, strict=strict)
+            except Exception as e:
+                errors.append(e)
+        raise CaptureError("torch.export cannot capture the model: %s: %s" % (
+            type(errors[0]).__name__, str(errors[0]).strip())) from errors[0]
+
+    def _free_axes(self, leaves: List[Any], args: tuple, kwargs: Dict[str, Any]) -> Any:
+        """dynamic_shapes with AUTO at every declared place."""
+        auto, axes = torch.export.Dim.AUTO, {}
+        for leaf, axis, _ in self.example.resized(self.example.sizes):
             if axis is None:
                 axes[leaf] = auto
             else:
                 axes.setdefault(leaf, {})[axis] = auto
-    if all(isinstance(leaves[leaf], torch.Tensor) for leaf in axes):
-        collection = torch.export.ShapesCollection()
-        for leaf, spec in axes.items():
-            collection[leaves[leaf]] = spec
-        return collection.dynamic_shapes(model, args, kwargs)
-    specs = example.call_arguments([axes.get(k) for k in range(len(leaves))])       # ints have no identity
-    return dict(inspect.signature(model.forward).bind(*specs[0], **specs[1]).arguments)
+        if all(isinstance(leaves[leaf], torch.Tensor) for leaf in axes):    # ints have no identity
+            collection = torch.export.ShapesCollection()
+            for leaf, spec in axes.items():
+                collection[leaves[leaf]] = spec
+            return collection.dynamic_shapes(self.model, args, kwargs)
+        specs = self.example.call_arguments([axes.get(k) for k in range(len(leaves))])
+        return dict(inspect.signature(self.model.forward).bind(*specs[0], **specs[1]).arguments)
 
 
-def capture(model: torch.nn.Module, example: Example, sizes: Sizes, dynamic: bool) -> torch.export.ExportedProgram:
-    """At these sizes; `dynamic`: with the symbols' axes free as far as PyTorch can."""
-    leaves = example.at(sizes)
-    unreal = _unreal_device(model)
-    if unreal == "meta":
-        leaves = [x.to("meta") if isinstance(x, torch.Tensor) else x for x in leaves]
-    elif unreal is not None:
-        leaves = [unreal.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in leaves]
-    args, kwargs = example.call_arguments(leaves)
-    shapes: Any = None
-    if dynamic:
-        shapes = _free_axes(model, example, leaves, args, kwargs)
-    errors: List[Exception] = []
-    for strict in (False, True):
-        try:
-            with _quiet():
-                return torch.export.export(model, args, kwargs or None, dynamic_shapes=shapes, strict=strict)
-        except Exception as e:
-            errors.append(e)
-        if unreal is not None or dynamic:
-            break                               # the fixed captures that follow are the better second try
-    first = errors[0]
-    raise CaptureError("torch.export cannot capture the model: %s: %s" % (type(first).__name__, str(first).strip())) from first
+def _symbolic(mode: FakeTensorMode, t: torch.Tensor, axes: Dict[int, Any], name: str) -> Any:
+    from torch._dynamo.source import ConstantSource
+    free = [DimDynamic.DYNAMIC if k in axes else DimDynamic.STATIC for k in range(t.dim())]
+    return mode.from_tensor(t, source=ConstantSource(name),
+                            symbolic_context=StatelessSymbolicContext(dynamic_sizes=free))
+
+
+def free_sizes(ep: torch.export.ExportedProgram, example: Example) -> Tuple[int, List[str]]:
+    """(how many sizes vary in a capture, the names whose axes PyTorch gave a number)."""
+    values = {n.name: n.meta.get("val") for n in ep.graph.nodes if n.op == "placeholder"}
+    names = [s.arg.name for s in ep.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    inputs = [values.get(name) for name in names]
+    sizes = [n for x in inputs if x is not None for n in getattr(x, "shape", [x])]
+    free = {s for n in sizes if isinstance(n, torch.SymInt) for s in n.node.expr.free_symbols}
+    fixed = {s.name for s in example.symbols.values() for leaf, axis in s.places
+             if axis is not None and isinstance(inputs[leaf].shape[axis], int)}
+    return len(free), sorted(fixed)

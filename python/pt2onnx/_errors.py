@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Diagnostic:
     function: Optional[str] = None
     module: Optional[str] = None
     text: str = ""                  # all of it, as the command prints it
+    capture: Optional[Dict[str, int]] = None    # sizes at which one more capture would tell
 
     def __str__(self) -> str:
         return self.text or self.message

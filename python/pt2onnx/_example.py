@@ -1,14 +1,16 @@
 """The example inputs: their names, which axes are dynamic, and how to make them at other sizes.
 
-A Symbol is a size that varies; every dynamic axis has one, and axes with the same name share it.  Other sizes
-are made from the one example by wrapping around or cutting along its dynamic axes, so that values stay legal:
-token ids, masks, probabilities.
+A Symbol is a size that varies; axes with the same name share it, and an axis may be an expression of
+them ("past+seq").  Other sizes are made from the one example by wrapping around or cutting along its
+dynamic axes, so that values stay legal: token ids, masks, probabilities.
 """
 from __future__ import annotations
 
+import ast
 import inspect
+import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -26,6 +28,7 @@ class Symbol:
     places: List[Tuple[int, Optional[int]]] = field(default_factory=list)       # (leaf, axis); None: an int itself
     low: int = 0
     high: Optional[int] = None
+    auto: bool = False                          # stays fixed where the model wants that
 
     def allows(self, n: int) -> bool:
         return n >= self.low and (self.high is None or n <= self.high)
@@ -47,6 +50,44 @@ def _resized(t: torch.Tensor, axis: int, n: int) -> torch.Tensor:
         shape = [-1 if k == axis else 1 for k in range(t.dim())]
         out = out * (0.875 ** (index // have)).to(t.dtype).view(shape)
     return out
+
+
+def _blank(t: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Without values, the axes in memory in the order of t's."""
+    order = sorted(range(t.dim()), key=lambda k: -t.stride(k))
+    back = sorted(range(t.dim()), key=order.__getitem__)
+    return torch.empty([shape[k] for k in order], dtype=t.dtype, device=t.device).permute(back)
+
+
+_IN_EXPRESSION = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Name,
+                  ast.Load, ast.Constant)
+
+
+class Expression:
+    """Sums, products and quotients of names and numbers: the size of an axis."""
+
+    def __init__(self, text: str, where: str) -> None:
+        try:
+            tree = ast.parse(text, mode="eval")
+        except SyntaxError:
+            tree = None
+        nodes = list(ast.walk(tree)) if tree else []
+        self.names = sorted({n.id for n in nodes if isinstance(n, ast.Name)})
+        if not self.names or not all(
+                isinstance(n, _IN_EXPRESSION) and type(getattr(n, "value", 0)) is int for n in nodes):
+            what = "a number" if text.strip().isdigit() else "no name or sum of names"
+            raise UsageError("%s: '%s' is %s" % (where, text, what))
+        self.text = text
+        self._code = compile(tree, text, "eval")        # type: ignore[arg-type]
+
+    def of(self, values: Mapping[str, Any]) -> Any:
+        return eval(self._code, {"__builtins__": {}}, dict(values))
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        try:
+            return self.of(sizes)
+        except ZeroDivisionError:
+            return -1
 
 
 def _key(k: Any) -> str:
@@ -80,6 +121,7 @@ class Example:
         self.leaves = [leaf for _, leaf in paths]
         self.ports = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]     # the model's inputs
         self.symbols: Dict[str, Symbol] = {}
+        self.derived: List[Tuple[int, int, Expression]] = []
         self.given = list(input_names or [])
         self.own_names = self._own_names(model, [path for path, _ in paths])
 
@@ -128,15 +170,20 @@ class Example:
             raise UsageError("'%s' is the name of an int and of another size" % name)
         self.symbols[name] = Symbol(name, self.leaves[leaf], [(leaf, None)], low, high)
 
-    def declare(self, leaf: int, axis: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
+    def declare(self, leaf: int, axis: int, name: Optional[str], low: int = 0,
+                high: Optional[int] = None, auto: bool = False) -> None:
         t = self.leaves[leaf]
         if not isinstance(t, torch.Tensor) or not -t.dim() <= axis < t.dim():
             raise UsageError("input '%s' has no axis %d" % (self.own_names[leaf], axis))
         axis %= t.dim()
         name = name or "%s_%d" % (self.names[leaf], axis)
+        if not str(name).isidentifier():
+            where = "axis %d of '%s'" % (axis, self.own_names[leaf])
+            self.derived.append((leaf, axis, Expression(str(name), where)))
+            return
         s = self.symbols.get(name)
         if s is None:
-            s = self.symbols[name] = Symbol(name, t.shape[axis])
+            s = self.symbols[name] = Symbol(name, t.shape[axis], auto=auto)
         elif s.size != t.shape[axis]:
             where = s.places[0]
             raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes of different sizes "
@@ -150,13 +197,63 @@ class Example:
     def sizes(self) -> Sizes:
         return {s.name: s.size for s in self.symbols.values()}
 
+    def resolve(self) -> None:
+        """Names that are only in expressions: their sizes follow from the axis."""
+        for leaf, axis, e in self.derived:
+            size = self.leaves[leaf].shape[axis]
+            new = [n for n in e.names if n not in self.symbols]
+            if len(new) == 1:
+                fits = [k for k in range(size + 1) if e.at({**self.sizes, new[0]: k}) == size]
+                if fits:
+                    self.symbols[new[0]] = Symbol(new[0], fits[-1])
+            if any(n not in self.symbols for n in e.names):
+                raise UsageError("'%s' of input '%s': no axis is called %s" % (
+                    e.text, self.names[leaf], " or ".join(new)))
+            if e.at(self.sizes) != size:
+                raise UsageError("'%s' is %d by its names and %d in axis %d of '%s'" % (
+                    e.text, e.at(self.sizes), size, axis, self.names[leaf]))
+
+    def resized(self, sizes: Mapping[str, int]) -> Iterator[Tuple[int, Optional[int], int]]:
+        """(leaf, axis, size) of all that is dynamic."""
+        for name, n in sizes.items():
+            for leaf, axis in self.symbols[name].places:
+                yield leaf, axis, n
+        for leaf, axis, e in self.derived:
+            yield leaf, axis, e.at({**self.sizes, **sizes})
+
+    def bears(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the ranges given by the user hold."""
+        return (all(self.symbols[name].allows(n) for name, n in sizes.items())
+                and all(n >= 0 for _, _, n in self.resized(sizes)))
+
     def at(self, sizes: Mapping[str, int]) -> List[Any]:
         """Fresh leaves at these sizes."""
         leaves = list(self.leaves)
-        for name, n in sizes.items():
-            for leaf, axis in self.symbols[name].places:
-                leaves[leaf] = n if axis is None else _resized(leaves[leaf], axis, n)
+        for leaf, axis, n in self.resized(sizes):
+            leaves[leaf] = n if axis is None else _resized(leaves[leaf], axis, n)
         return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in leaves]
+
+    def shapes(self, sizes: Mapping[str, int]) -> Dict[int, List[int]]:
+        """By leaf."""
+        out = {k: list(x.shape) for k, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)}
+        for leaf, axis, n in self.resized(sizes):
+            if axis is not None:
+                out[leaf][axis] = n
+        return out
+
+    def blank(self, sizes: Mapping[str, int]) -> List[Any]:
+        """Leaves at these sizes without values."""
+        leaves = list(self.leaves)
+        for leaf, axis, n in self.resized(sizes):
+            if axis is None:
+                leaves[leaf] = n
+        for leaf, shape in self.shapes(sizes).items():
+            leaves[leaf] = _blank(leaves[leaf], shape)
+        return leaves
+
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """Of the largest input."""
+        return max((math.prod(s) for s in self.shapes(sizes).values()), default=0)
 
     def call_arguments(self, leaves: Sequence[Any]) -> Tuple[tuple, Dict[str, Any]]:
         args, kwargs = pytree.tree_unflatten(list(leaves), self.spec)
@@ -181,7 +278,7 @@ def declare_axes(example: Example, axes: Mapping[str, Any], output_names: Sequen
         leaf = example.leaf_of(name)
         if leaf is not None:
             for axis, label in spec.items():
-                example.declare(leaf, int(axis), label)
+                example.declare(leaf, int(axis), label if label is None else str(label))
         elif name in output_names or not output_names:
             outputs[name] = {int(a): n for a, n in spec.items() if n}
         else:
@@ -202,8 +299,8 @@ def _declare_dim(example: Example, leaf: int, axis: Optional[int], dim: Any) -> 
     low, high = getattr(dim, "min", None), getattr(dim, "max", None)
     if isinstance(dim, str):
         name, low, high = dim, None, None
-    elif hasattr(dim, "root"):                          # 2*batch: found by the converter
-        low = high = None
+    elif hasattr(dim, "root"):                          # 2*batch
+        name, low, high = dim.__name__, None, None
     elif kind not in ("AUTO", "DYNAMIC"):               # torch.export.Dim
         name = getattr(dim, "__name__", None)
         if name is None:
@@ -213,7 +310,7 @@ def _declare_dim(example: Example, leaf: int, axis: Optional[int], dim: Any) -> 
     if axis is None:
         example.declare_int(leaf, name, low, high)
     else:
-        example.declare(leaf, axis, name, low, high)
+        example.declare(leaf, axis, name, low, high, auto=kind == "AUTO")
 
 
 def _is_tensor_spec(spec: Any) -> bool:

@@ -7,12 +7,11 @@ import tempfile
 import warnings
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-import numpy as np
-
-from ._errors import CaptureError, Diagnostic, DynamicError, Pt2OnnxError, UnsupportedError, UsageError, VerificationError
+from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError, UnsupportedError, UsageError,
+                      VerificationError)
 from ._library import Conversion
 from ._result import Port, Result
-from ._verify import Check, Runtime, Tolerances, as_arrays, check_at
+from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, not_loaded
 
 # torch.onnx.export's, without meaning here.
 LEGACY = frozenset("""export_params training operator_export_type do_constant_folding keep_initializers_as_inputs custom_opsets
@@ -53,12 +52,25 @@ class _Request:
         self.opset, self.external, self.output_names = opset, external, list(output_names)
         self.input_names: List[str] = []
         self.axes: Dict[str, Dict[int, str]] = {}
+        self.output_axes: Dict[str, Dict[int, str]] = {}
         self.dims: List[str] = []
 
-    def convert(self, read: Sequence[Callable[[Conversion], None]]) -> Conversion:
+    def declare(self, example: Any) -> None:
+        """The names and ranges of a module's inputs."""
+        self.input_names = list(example.names.values())
+        self.axes = {**example.axes(), **self.output_axes}
+        self.dims = ["%s=%d..%s" % (s.name, s.low, "" if s.high is None else s.high)
+                     for s in example.symbols.values() if s.low or s.high is not None]
+
+    def convert(self, read: Sequence[Callable[[Conversion], None]],
+                checks: Sequence[Callable[[Conversion], None]] = ()) -> Conversion:
         c = Conversion(self.opset, self.external)
         try:
             for r in read:
+                r(c)
+            if checks:
+                c.read_checks()
+            for r in checks:
                 r(c)
             c.set_names(self.input_names, self.output_names)
             if self.axes:
@@ -70,63 +82,6 @@ class _Request:
         except BaseException:
             c.close()
             raise
-
-
-def _reader(ep: Any, given: Mapping[str, Any]) -> Callable[[Conversion], None]:
-    from ._program import program_weights
-    from ._serialize import program_json
-    program, weights = program_json(ep), program_weights(ep, given)
-    return lambda c: c.read_program(program, weights)
-
-
-def _from_module(model: Any, example: Any, plan: Any, request: _Request, given: Mapping[str, Any], tol: Tolerances,
-                 steps: _Steps) -> Any:
-    """(conversion, the sizes it was captured at).  A dynamic capture where that works, else fixed ones."""
-    from ._capture import capture
-    from ._program import coarsest_float
-    first: Optional[Pt2OnnxError] = None
-    tries = [plan.guess, lambda: plan.captures(1)[0]] if example.symbols else [lambda: {}]
-    for sizes_of in tries:
-        try:
-            sizes = sizes_of()
-            steps("capturing")
-            ep = capture(model, example, sizes, dynamic=bool(example.symbols))
-            tol.computed_in = coarsest_float(ep)
-            steps("converting")
-            return request.convert([_reader(ep, given)]), [sizes]
-        except DynamicError as e:
-            first = first or e
-            break                               # captured, but with sizes frozen
-        except CaptureError as e:
-            first = first or e
-    if not example.symbols:
-        raise first or AssertionError()
-    last: Pt2OnnxError = first or AssertionError()
-    readers: List[Any] = []
-    sizes_list = plan.captures(3)
-    for k, sizes in enumerate(sizes_list):
-        steps("capturing at %s" % " ".join("%s=%d" % kv for kv in sizes.items()))
-        ep = capture(model, example, sizes, dynamic=False)
-        tol.computed_in = coarsest_float(ep)
-        readers.append(_reader(ep, given))
-        if k == 0 and len(sizes_list) > 1:
-            continue
-        try:
-            steps("converting")
-            return request.convert(readers), sizes_list[:k + 1]
-        except DynamicError as e:
-            last = e
-    raise last
-
-
-def _ranges(example: Any) -> List[str]:
-    out = []
-    for s in example.symbols.values():
-        if s.high is not None:
-            out.append("%s=%d..%d" % (s.name, s.low, s.high))
-        elif s.low:
-            out.append("%s=%d.." % (s.name, s.low))
-    return out
 
 
 def _write(conversion: Conversion, f: Any, check: Optional[Callable[[str], None]]) -> None:
@@ -157,7 +112,7 @@ def _have_runtime() -> bool:
 
 
 def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List[Check]]], verbose: bool,
-            report: Any) -> Result:
+            report: Any, notes: Sequence[Diagnostic] = ()) -> Result:
     checks: List[Check] = []
 
     def judge(model: str) -> None:
@@ -172,7 +127,7 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
         ports = {k: [Port(p["name"], p["dtype"], tuple(p["dims"])) for p in s[k]] for k in ("inputs", "outputs")}
         result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None, inputs=ports["inputs"],
                         outputs=ports["outputs"], dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
-                        notes=[d for d in conversion.diagnostics() if d.severity != "error"],
+                        notes=[*notes, *(d for d in conversion.diagnostics() if d.severity != "error")],
                         report=conversion.report(), check=checks, _conversion=conversion if f is None else None)
     except BaseException:
         conversion.close()
@@ -193,60 +148,12 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
     return result
 
 
-def _checker(call: Callable[[Dict[str, int]], Tuple[Dict[str, Any], Any]], sizes: Callable[[], Sequence[Dict[str, int]]],
-             tol: Tolerances, steps: _Steps) -> Callable[[str], List[Check]]:
-    def check(model: str) -> List[Check]:
-        out: List[Check] = []
-        try:
-            runtime = Runtime(model)
-        except Exception as e:
-            return [Check({}, False, float("inf"), "ONNX Runtime does not load it: %s" % str(e).strip().split("\n")[0])]
-        for s in sizes():
-            steps("checking %s" % " ".join("%s=%d" % kv for kv in s.items()))
-            feeds, want = call(s)
-            out.append(check_at(runtime, feeds, as_arrays(want), s, tol))
-        return out
-    return check
-
-
-def _bounds(conversion: Conversion, example: Any) -> Dict[str, int]:
-    """The largest sizes that the capture was good for, where the user did not say so."""
-    dims = conversion.signature()["dims"]["symbols"]
-    return {n: d["max"] for n, d in dims.items() if n in example.symbols and "max" in d and
-            (example.symbols[n].high is None or d["max"] < example.symbols[n].high)}
-
-
-def _check_sizes(plan: Any, captured: Sequence[Dict[str, int]], bounds: Dict[str, int]) -> List[Dict[str, int]]:
-    """The example's, the smallest, two that no capture used, and those just over a bound if PyTorch goes there: what
-    the model does above a branch on its size must not be guessed from below."""
-    example = plan.example.sizes
-    if not example:
-        return [{}]
-    out = [example]
-    smallest = plan.smallest()
-    if smallest not in out:
-        out.append(smallest)
-    for sizes in plan.others(list(captured) + out):
-        if all(sizes[n] <= bounds.get(n, sizes[n]) for n in sizes):
-            out.append(sizes)
-        if len(out) == 4:
-            break
-    for name, most in bounds.items():
-        over = plan.past(name, most)
-        if over is not None:
-            out.append(over)
-    return out
-
-
-def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any, output_names: Any, dynamic_axes: Any,
-                   dynamic_shapes: Any, weights: Any, request: _Request, verify: bool, tol: Tolerances, verbose: bool,
-                   report: Any) -> Result:
-    import torch
-
-    from ._capture import run, untouched
+def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any, dynamic_axes: Any,
+                   dynamic_shapes: Any, weights: Any, request: _Request, verify: bool, tol: Tolerances,
+                   verbose: bool, report: Any) -> Result:
+    from ._capture import Subject, untouched
     from ._example import Example, bind_arguments, declare_axes, declare_shapes
-    from ._program import is_unreal
-    from ._sizes import SizePlan
+    from ._module import Module
     from ._weights import load_weights
 
     args, kwargs = bind_arguments(model, args, kwargs)
@@ -254,44 +161,47 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
     if dynamic_shapes is not None:
         declare_shapes(example, model, dynamic_shapes)
     if dynamic_axes:
-        request.axes = declare_axes(example, dynamic_axes, list(output_names or []))
-    request.input_names = list(example.names.values())
-    request.axes = {**example.axes(), **request.axes}
-    request.dims = _ranges(example)
-    unreal = any(is_unreal(t) for t in list(model.parameters()) + list(model.buffers()))
-    given = load_weights(weights)
-
-    def runs(sizes: Dict[str, int]) -> Optional[Exception]:
-        try:
-            run(model, example, sizes)
-            return None
-        except Exception as e:
-            return e
-
-    def call(sizes: Dict[str, int]) -> Tuple[Dict[str, Any], Any]:
-        leaves = example.at(sizes)
-        feeds = {name: x.clone() if isinstance(x, torch.Tensor) else np.array(x)
-                 for name, x in ((n, leaves[leaf]) for leaf, n in example.names.items())}
-        a, k = example.call_arguments(leaves)
-        return feeds, model(*a, **k)
-
+        request.output_axes = declare_axes(example, dynamic_axes, request.output_names)
+    example.resolve()
+    request.declare(example)
     steps = _Steps(verbose)
-    plan = SizePlan(example, (lambda sizes: None) if unreal else runs)
     try:
         with untouched(model):
-            conversion, captured = _from_module(model, example, plan, request, given, tol, steps)
-            bounds = _bounds(conversion, example)
-            for name, most in bounds.items():
-                warnings.warn("%s is at most %d: the model does something else above" % (name, most), stacklevel=3)
-            check: Optional[Callable[[str], List[Check]]] = None
-            if unreal and verify:
-                warnings.warn("the model has no values: the file was not compared with PyTorch", stacklevel=3)
-            elif verify and _have_runtime():
-                check = _checker(call, lambda: _check_sizes(plan, captured, bounds), tol, steps)
-            steps("writing")
-            return _finish(conversion, f, check, verbose, report)
+            subject = Subject(model, example)
+            if subject.unreal and verify:
+                warnings.warn("the model has no values: the file was not compared with PyTorch",
+                              stacklevel=3)
+            verify = verify and not subject.unreal and _have_runtime()
+            module = Module(subject, request, load_weights(weights), tol, steps)
+            return _first_way(module, f, verify, verbose, report)
     finally:
         steps.done()
+
+
+def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) -> Result:
+    """The first way that leads to a model which is right."""
+    failed: List[Pt2OnnxError] = []
+    for way in module.ways(verify):
+        try:
+            attempt = way()
+            check = (lambda path: module.compare(attempt, path)) if verify else None
+            result = _finish(attempt.conversion, f, check, verbose, report, module.notes)
+            _warn_of_bounds(attempt, module.subject.example)
+            return result
+        except (CaptureError, DynamicError, InputError, UnsupportedError, VerificationError) as e:
+            failed.append(e)
+    # What the last way says is nearest to the user's axes, unless it did not come to that.
+    last = next((e for e in reversed(failed) if not isinstance(e, CaptureError)), failed[0])
+    others = ["\nbefore that: " + str(e) for e in failed if e is not last]
+    raise type(last)(str(last) + "".join(others), last.diagnostics) from last
+
+
+def _warn_of_bounds(attempt: Any, example: Any) -> None:
+    for name, dim in attempt.claims.symbols.items():
+        s = example.symbols.get(name)
+        if s is not None and "max" in dim and (s.high is None or dim["max"] < s.high):
+            warnings.warn("%s is at most %d: the model does something else above" % (
+                name, dim["max"]), stacklevel=5)
 
 
 def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:
@@ -337,8 +247,9 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
             path = os.fspath(m)
             readers.append(lambda c, p=path: c.read_file(p))
         else:
+            from ._module import reader
             from ._weights import load_weights
-            readers.append(_reader(m, load_weights(weights)))
+            readers.append(reader(m, load_weights(weights)))
     if weights is not None and any(isinstance(m, (str, os.PathLike)) for m in several):
         raise UsageError("weights= is for modules and ExportedPrograms; a saved program has its own")
     if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
@@ -350,9 +261,21 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
     if verify and _have_runtime():
         programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m for m in several]
         programs = [p for p in programs if p is not None and p.example_inputs is not None]
-        check = _checker(lambda at: _call_program(programs[at["capture"]], conversion),
-                         lambda: [{"capture": k} for k in range(len(programs))], tol, _Steps(False))
+        check = lambda path: _compare_programs(programs, conversion, path, tol)
     return _finish(conversion, f, check, verbose, report)
+
+
+def _compare_programs(programs: Sequence[Any], conversion: Conversion, path: str,
+                      tol: Tolerances) -> List[Check]:
+    try:
+        runtime = Runtime(path)
+    except Exception as e:
+        return [not_loaded(e)]
+    out = []
+    for k, ep in enumerate(programs):
+        feeds, want = _call_program(ep, conversion)
+        out.append(check_at(runtime, feeds, as_arrays(want), {"capture": k}, tol))
+    return out
 
 
 def _call_program(ep: Any, conversion: Conversion) -> Tuple[Dict[str, Any], Any]:
@@ -403,5 +326,5 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
         if not callable(model):
             raise UsageError("model is an nn.Module, an ExportedProgram or a path, not a %s" % kind)
         raise UsageError("model is a function: put it into the forward of an nn.Module")
-    return _export_module(model, args, f, kwargs, input_names, output_names, dynamic_axes, dynamic_shapes, weights, request,
+    return _export_module(model, args, f, kwargs, input_names, dynamic_axes, dynamic_shapes, weights, request,
                           verify, tol, loud, report)

@@ -17,7 +17,8 @@ _ERRORS: Dict[int, Type[Pt2OnnxError]] = {-1: UsageError, -2: InputError, -3: Un
 
 class _Diagnostic(Structure):
     _fields_ = [("size", c_size_t), ("severity", c_int), ("kind", c_char_p), ("message", c_char_p), ("advice", c_char_p),
-                ("file", c_char_p), ("function", c_char_p), ("module", c_char_p), ("line", c_uint32), ("text", c_char_p)]
+                ("file", c_char_p), ("function", c_char_p), ("module", c_char_p), ("line", c_uint32), ("text", c_char_p),
+                ("capture", c_char_p)]
 
 
 class _Options(Structure):
@@ -66,7 +67,8 @@ def _library() -> ctypes.CDLL:
                      "write_file"):
             getattr(lib, "p2o_" + name).argtypes = [c_void_p, c_char_p]
         lib.p2o_read_program.argtypes = [c_void_p, c_char_p, c_size_t, POINTER(_Weight), c_size_t]
-        lib.p2o_convert.argtypes = [c_void_p]
+        lib.p2o_convert.argtypes = lib.p2o_read_checks.argtypes = [c_void_p]
+        lib.p2o_plan.argtypes = [c_void_p, POINTER(c_char_p)]
         lib.p2o_write.argtypes = [c_void_p, _WRITE, c_void_p]
         lib.p2o_diag_count.argtypes, lib.p2o_diag_count.restype = [c_void_p], c_size_t
         lib.p2o_diag_at.argtypes, lib.p2o_diag_at.restype = [c_void_p, c_size_t], POINTER(_Diagnostic)
@@ -142,6 +144,19 @@ class Conversion:
         self._keep += [program, table, [w.owner for w in weights]]
         self._do("read_program", program, len(program), table, len(weights))
 
+    def read_checks(self) -> None:
+        """What is read from here on is only held against what was found."""
+        self._do("read_checks")
+
+    def plan(self, names: Sequence[str], ranges: Sequence[str]) -> Dict[str, List[Dict[str, int]]]:
+        """Sizes to take captures at, and others to check them at; on a handle without a program."""
+        said = c_char_p()
+        self._do("set_input", ("x:" + ",".join(names)).encode())
+        for r in ranges:
+            self.set_dim(r)
+        self._do("plan", byref(said))
+        return json.loads(said.value or b"{}")
+
     def set_dynamic_axes(self, axes: Dict[str, Dict[int, str]]) -> None:
         self._do("set_dynamic_axes", json.dumps({k: {str(a): n for a, n in v.items()} for k, v in axes.items()}).encode())
 
@@ -181,7 +196,8 @@ class Conversion:
         for i in range(self._lib.p2o_diag_count(self._handle)):
             d = self._lib.p2o_diag_at(self._handle, i).contents
             out.append(Diagnostic(_SEVERITIES[d.severity], _text(d.kind) or "", _text(d.message) or "", _text(d.advice),
-                                  _text(d.file), d.line, _text(d.function), _text(d.module), _text(d.text) or ""))
+                                  _text(d.file), d.line, _text(d.function), _text(d.module), _text(d.text) or "",
+                                  json.loads(d.capture) if d.size >= ctypes.sizeof(d) and d.capture else None))
         return out
 
     def signature(self) -> Dict[str, Any]:

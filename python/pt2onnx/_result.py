@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Union
 
 from ._errors import Diagnostic, UsageError
 from ._library import Conversion
-from ._verify import Check, Runtime
+from ._verify import Check, Runtime, summary
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,5 @@ class Result:
     def __repr__(self) -> str:
         lines = ["pt2onnx: %s, %d nodes, opset %d" % (self.path or "in memory", self.nodes, self.opset)]
         lines += ["  input  %s" % p for p in self.inputs] + ["  output %s" % p for p in self.outputs]
-        lines += ["  %s" % c for c in self.check]
+        lines += ["  " + summary(self.check)] if self.check else []
         return "\n".join(lines)

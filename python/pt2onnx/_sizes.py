@@ -1,155 +1,199 @@
-"""Which sizes a model runs at: found by running it.
+"""Which sizes a model runs at.
 
-Sizes may hang together (mask length = past + new; height a multiple of 32).  A Move is a change that the model
-bears: one symbol by a step, perhaps others with it.  Whatever sizes are used, for captures and for checks, are
-reached by moves from the example, and every one was run by PyTorch.
+Sizes may hang together (mask length = past + new; height a multiple of 32).  Where sizes of our own
+choosing do not run, one run with symbols for sizes tells what PyTorch demands of them: equations
+make some sizes follow from others, the rest are a basis to choose from.
 """
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from torch.utils._sympy.printers import PythonPrinter
+
+from ._capture import Subject
 from ._errors import DynamicError, UsageError
-from ._example import Example, Sizes
+from ._example import Sizes
+from ._library import Conversion
 
-MOST_TRIES = 200                # runs of the model, for one symbol
-STEPS = (1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 7, 12, 14, 28)
+NEAR, FAR = 8, 48               # how far from a wanted size one that runs is looked for
+Rule = Callable[[Sizes], bool]
 
 
-@dataclass(frozen=True)
-class Move:
-    symbol: str
-    step: int
-    others: Tuple[str, ...] = ()        # that change by as much
+def _first_line(e: BaseException) -> str:
+    return "%s: %s" % (type(e).__name__, str(e).strip().split("\n")[0])
 
-    def apply(self, sizes: Mapping[str, int], times: int) -> Sizes:
-        out = dict(sizes)
-        for name in (self.symbol,) + self.others:
-            out[name] += self.step * times
-        return out
+
+def _compiled(text: str, names: Dict[str, str]) -> Callable[[Sizes], Any]:
+    code = compile(text, "size", "eval")
+
+    def value(sizes: Sizes) -> Any:
+        return eval(code, {"min": min, "max": max}, {s: sizes[n] for s, n in names.items()})
+    return value
+
+
+class Relations:
+    """What PyTorch found out about the sizes in one run."""
+
+    def __init__(self, subject: Subject) -> None:
+        symbols, derived, env = subject.constraints(subject.example.sizes)
+        self._names = {str(ss[0]): name for name, ss in symbols.items()}
+        one = {s: ss[0] for ss in symbols.values() for s in ss}     # a name is one size
+        one.update({s: e.of({n: ss[0] for n, ss in symbols.items()}) for s, e in derived})
+        self.follows: Dict[str, Callable[[Sizes], Any]] = {}
+        left = {ss[0] for ss in symbols.values()}
+        equal = [g.expr for g in env.guards if g.expr.func.__name__ == "Equality" and
+                 g.expr.free_symbols <= set(one)]
+        pairs = [(s, env.replace(s)) for ss in symbols.values() for s in ss]
+        pairs += [p for g in equal for p in ((g.lhs, g.rhs), (g.rhs, g.lhs))]
+        for s, e in [(s.xreplace(one), e.xreplace(one)) for s, e in pairs]:
+            if s in left and s not in e.free_symbols and e.free_symbols and e.free_symbols <= left:
+                self.follows[self._names[str(s)]] = self._value(e)
+                left.discard(s)
+        self._rules = [self._value(g.xreplace(one)) for g in equal
+                       if not (g.lhs.is_Symbol and g.rhs.is_Integer)]
+
+    def _value(self, e: Any) -> Callable[[Sizes], Any]:
+        return _compiled(PythonPrinter().doprint(e), self._names)
+
+    def complete(self, sizes: Sizes) -> Optional[Sizes]:
+        """With the sizes that follow from others; None where there is none."""
+        sizes = dict(sizes)
+        try:
+            for name, value in reversed(list(self.follows.items())):
+                n = value(sizes)
+                if n != int(n) or n < 1:
+                    return None
+                sizes[name] = int(n)
+        except ZeroDivisionError:
+            return None
+        return sizes
+
+    def hold(self, sizes: Sizes) -> bool:
+        try:
+            return all(rule(sizes) for rule in self._rules)
+        except Exception:
+            return False
 
 
 class SizePlan:
-    """`runs(sizes)` is None when PyTorch runs the model at these sizes, else what it says."""
+    """Sizes that the model runs at, near those that one would like."""
 
-    def __init__(self, example: Example, runs: Callable[[Sizes], Optional[Exception]]) -> None:
-        self.example = example
-        self._runs = runs
-        self._known: Dict[Tuple[Tuple[str, int], ...], Optional[Exception]] = {}
-        self._moves: Optional[List[Move]] = None
-        self._start: Optional[Sizes] = None
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.example = subject, subject.example
+        self.start = self.example.sizes
+        self._known: Dict[Tuple[int, ...], Any] = {}
+        self._relations: Optional[Relations] = None
 
-    def why_not(self, sizes: Sizes) -> Optional[Exception]:
-        for name, n in sizes.items():
-            if not self.example.symbols[name].allows(n):
-                return ValueError("%s=%d is outside its range" % (name, n))
-        key = tuple(sorted(sizes.items()))
+    def _calls(self, sizes: Sizes) -> Any:
+        """The number of calls, or the exception."""
+        key = tuple(sizes[n] for n in self.start)
         if key not in self._known:
-            self._known[key] = self._runs(sizes)
+            try:
+                if not self.example.bears(sizes):
+                    raise ValueError("outside the range given")
+                self._known[key] = self.subject.calls_at(sizes)
+            except Exception as e:
+                self._known[key] = e
         return self._known[key]
 
     def works(self, sizes: Sizes) -> bool:
-        return self.why_not(sizes) is None
+        return not isinstance(self._calls(sizes), Exception)
 
-    def guess(self) -> Sizes:
-        """Sizes to capture at, without a run: two or more, no two alike; powers of two are kept."""
-        out: Sizes = {}
-        for name, s in self.example.symbols.items():
-            n = max(s.size, 2)
-            step = n & -n if n > 2 else 1
-            while n in out.values():
-                n += step
-            out[name] = n if s.allows(n) else s.size
-        return out
+    def calls(self, sizes: Sizes) -> int:
+        found = self._calls(sizes)
+        return 0 if isinstance(found, Exception) else found
 
-    def start(self) -> Sizes:
-        """The example's sizes, but none below 2 if the model bears it."""
-        if self._start is None:
-            sizes = self.example.sizes
-            raised = {k: max(v, 2) for k, v in sizes.items()}
-            self._start = raised if self.works(raised) else dict(sizes)
-            if self._start is not raised:
-                for name in sizes:                      # one at a time
-                    one = dict(self._start, **{name: raised[name]})
-                    if self.works(one):
-                        self._start = one
-        return self._start
+    @property
+    def basis(self) -> List[str]:
+        follows = self._relations.follows if self._relations else {}
+        return [n for n in self.start if n not in follows]
 
-    def _find_move(self, symbol: str) -> Move:
-        start = self.start()
-        why = self.why_not(start)
-        if why is not None:
-            raise UsageError("the model does not run on its example: %s: %s" % (type(why).__name__, str(why).strip())) from why
-        rest = [n for n in start if n != symbol]
-        first: Optional[Exception] = None
-        ways = (Move(symbol, step, others) for count in range(min(len(rest), 3) + 1)
-                for others in itertools.combinations(rest, count) for step in (STEPS if count < 2 else STEPS[:6]))
-        for tries, move in enumerate(itertools.islice(ways, MOST_TRIES), 1):
-            why = self.why_not(move.apply(start, 1))
-            if why is None:
-                return move
-            first = first or why
-        raise DynamicError("'%s' cannot be dynamic: the model itself does not run when it is other than %d (%d ways tried)."
-                           "\nPyTorch says: %s: %s" % (symbol, start[symbol], tries, type(first).__name__,
-                                                      str(first).strip().split("\n")[0]))
+    def near(self, wanted: Sizes, works: Optional[Callable[[Sizes], bool]] = None,
+             nth: int = 0) -> Sizes:
+        """The nearest that run, size by size; one that bears no change keeps the example's.
+        nth > 0: not the nearest, which may be the end of a table, but the nth after it."""
+        works = works or self.works
+        wanted = {**self.start, **wanted}
+        if self._relations is None:
+            if works(wanted):
+                return wanted
+            sizes = self._walk(wanted, works, nth, NEAR)
+            if all(abs(sizes[n] - wanted[n]) <= NEAR for n in wanted):
+                return sizes
+            self._relations = Relations(self.subject)
+        full = self._relations.complete(wanted)
+        return full if full and works(full) else self._walk(wanted, works, nth, FAR)
 
-    def moves(self) -> List[Move]:
-        if self._moves is None:
-            self._moves = [self._find_move(name) for name in self.example.symbols]
-        return self._moves
-
-    def reach(self, times: Sequence[int]) -> Sizes:
-        sizes = self.start()
-        for move, n in zip(self.moves(), times):
-            sizes = move.apply(sizes, n)
-        return sizes
-
-    def others(self, taken: Sequence[Sizes]) -> Iterator[Sizes]:
-        """Sizes that work: far from each other and from `taken`, every symbol changed, no two symbols alike first."""
-        k = len(self.moves())
-        seen = [dict(t) for t in taken]
-        for alike in (False, True):
-            for base in range(1, 12):
-                times = [base + (2 * base + 1) * i % 7 for i in range(k)]
-                for sizes in (self.reach(times), self.reach([base] * k)):
-                    distinct = len(set(sizes.values())) == len(sizes)
-                    changed = all(any(sizes[n] != t[n] for n in sizes) for t in seen)
-                    if (distinct or alike) and changed and self.works(sizes):
-                        seen.append(sizes)
-                        yield sizes
-
-    def captures(self, n: int) -> List[Sizes]:
-        """Sizes for fixed captures, each symbol different in all of them if that can be."""
-        out: List[Sizes] = []
-        if not self.example.symbols:
-            return [{}]
-        for strict in (True, False):
-            for sizes in self.others(out):
-                if strict and any(sizes[s] == t[s] for t in out for s in sizes):
-                    continue
-                out.append(sizes)
-                if len(out) == n:
-                    return out
-        return out
-
-    def past(self, name: str, most: int) -> Optional[Sizes]:
-        """Sizes with this one over `most`; None where the model does not run there."""
-        sizes = self.start()
-        for move in self.moves():
-            if move.symbol == name and sizes[name] <= most:
-                over = move.apply(sizes, (most - sizes[name]) // move.step + 1)
-                return over if self.works(over) else None
-        return None
-
-    def smallest(self) -> Sizes:
-        """Every symbol 1, or as near as moves lead: sizes that hang together stay so."""
-        sizes = self.start()
-        for move in self.moves():
-            held = (move.symbol,) + move.others
-            for times in range((min(sizes[n] for n in held) - 1) // move.step, 0, -1):
-                lower = move.apply(sizes, -times)
-                if self.works(lower):
-                    sizes = lower
+    def _walk(self, wanted: Sizes, works: Callable[[Sizes], bool], nth: int, far: int) -> Sizes:
+        sizes = dict(self.start)
+        for name in self.basis:
+            found = self._around(sizes, name, wanted[name], works, far)
+            for k, sizes in enumerate(itertools.islice(found, nth + 1)):
+                if k == 0 and sizes[name] == wanted[name]:
                     break
         return sizes
+
+    def _around(self, sizes: Sizes, name: str, n: int, works: Callable[[Sizes], bool],
+                far: int) -> Iterator[Sizes]:
+        """Sizes that run, this one about n: first those that keep what PyTorch demanded."""
+        values = sorted(range(max(n - far, 1), n + far + 1), key=lambda v: (abs(v - n), v))
+        near: List[Optional[Sizes]] = [{**sizes, name: v} for v in values]
+        relations = self._relations
+        if relations:
+            near = [s and relations.complete(s) for s in near]
+            near.sort(key=lambda s: s is None or not relations.hold(s))
+        return (s for s in near if s is not None and works(s))
+
+    def is_fixed(self, name: str) -> Optional[Exception]:
+        """What PyTorch says of every other size; None: there is one that runs."""
+        n, first = self.start[name], None
+        for v in (n + 1, 2 * n, n + 2, max(n - 1, 1), 1, 97):
+            sizes = self.near({name: v})
+            if sizes[name] != n:
+                return None
+            first = first or self._calls({**self.start, name: v})
+        return first
+
+    def ask(self, ranges: List[str]) -> Dict[str, List[Sizes]]:
+        """Sizes for captures and for checks, by the library's plan."""
+        for _ in range(2):                      # the second time with a smaller basis
+            basis = self.basis
+            plan = _library_plan(basis, [r for r in ranges if r.split("=")[0] in basis])
+            out = {k: _unique(self.near(s, nth=2) for s in plan[k]) for k in ("captures", "checks")}
+            if self.basis == basis:
+                break
+        return out
+
+    def check_example(self) -> None:
+        why = self._calls(self.start)
+        if isinstance(why, Exception):
+            raise UsageError("the model does not run on its example: " + _first_line(why)) from why
+
+
+def _library_plan(names: List[str], ranges: List[str]) -> Dict[str, List[Sizes]]:
+    with Conversion() as c:
+        return c.plan(names, ranges)
+
+
+def _unique(items: Any) -> List[Sizes]:
+    out: List[Sizes] = []
+    for s in items:
+        if s not in out:
+            out.append(s)
+    return out
+
+
+def refuse_fixed(plan: SizePlan, names: Sequence[str]) -> List[str]:
+    """Those that the model itself fixes and that may be fixed.  Raises for others."""
+    pinned = []
+    for name in names:
+        s, why = plan.example.symbols[name], plan.is_fixed(name)
+        if why is None:
+            continue
+        if not s.auto:
+            raise DynamicError("'%s' cannot be dynamic: the model itself does not run when it is "
+                               "other than %d.\nPyTorch says: %s" % (
+                                   name, s.size, _first_line(why))) from why
+        pinned.append(name)
+    return pinned

@@ -26,6 +26,22 @@ class Check:
         return "[%s] %s  %s" % ("ok" if self.ok else "FAILED", at, self.note or "max diff %.2g" % self.max_diff)
 
 
+def summary(checks: Sequence[Check]) -> str:
+    """Checks that all passed, on a line."""
+    ranges = []
+    for name in checks[0].sizes:
+        sizes = [c.sizes[name] for c in checks]
+        ranges.append("%s=%d..%d" % (name, min(sizes), max(sizes)))
+    return "[ok] at %d %s: %s  max diff %.2g" % (
+        len(checks), "sizes" if len(checks) > 1 else "size", " ".join(ranges) or "fixed sizes",
+        max(c.max_diff for c in checks))
+
+
+def not_loaded(e: Exception) -> Check:
+    return Check({}, False, math.inf, "ONNX Runtime does not load it: %s" %
+                 str(e).strip().split("\n")[0])
+
+
 def compare(name: str, got: np.ndarray, want: np.ndarray, tolerance: Tuple[float, float]) -> Tuple[float, str]:
     """(worst difference, what is wrong or "")."""
     if got.shape != want.shape:
@@ -59,7 +75,7 @@ class Runtime:
     def __init__(self, model: Any) -> None:
         import onnxruntime
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4          # what fails is raised as well
         self._ort = onnxruntime
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self._session.get_inputs()]

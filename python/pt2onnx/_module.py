@@ -1,0 +1,265 @@
+"""From a module to a conversion, in one way after another.
+
+First a capture with symbolic sizes, taken at sizes far from each other and from 1; where PyTorch
+fixes an axis, the converter refuses, or the numbers differ, captures at fixed sizes that are lined
+up.  Either is held against further captures at fixed sizes: the example's, the smallest, others.
+"""
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._capture import Subject, free_sizes
+from ._errors import CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError
+from ._example import Example, Sizes
+from ._library import Conversion
+from ._program import coarsest_float, program_weights
+from ._serialize import program_json
+from ._sizes import SizePlan, refuse_fixed
+from ._trials import Claims, trials
+from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
+
+ASKED = 6                       # further captures that a refusal may ask for
+CHECK_SECONDS = 5.0             # for captures that are only held against the result
+COMPARE_SECONDS = 20.0
+COMPARISONS = 28
+GROWN = 2, 20                   # times as many calls and more: the program grows with a size
+
+Reader = Callable[[Conversion], None]
+
+
+def reader(ep: Any, given: Mapping[str, Any]) -> Reader:
+    program, weights = program_json(ep), program_weights(ep, given)
+    return lambda c: c.read_program(program, weights)
+
+
+class Attempt:
+    """A conversion, and what it was made from."""
+
+    def __init__(self, conversion: Conversion, programs: List[Any], symbolic: bool) -> None:
+        self.conversion, self.programs, self.symbolic = conversion, programs, symbolic
+        self.claims = Claims(conversion.signature()["dims"])
+
+
+def _words(sizes: Sizes) -> str:
+    return " ".join("%s=%d" % kv for kv in sizes.items())
+
+
+def _has_nan(arrays: Sequence[Any]) -> bool:
+    return any(x.dtype.kind == "f" and bool(np.isnan(x).any()) for x, _ in arrays)
+
+
+class Module:
+    """A module on its way to ONNX.  `request.convert(readers, checks)` is the library's part."""
+
+    def __init__(self, subject: Subject, request: Any, given: Mapping[str, Any], tol: Tolerances,
+                 steps: Callable[[str], None]) -> None:
+        self.subject, self.request, self.given = subject, request, given
+        self.tol, self.steps = tol, steps
+        self.plan = SizePlan(subject)
+        self.notes: List[Diagnostic] = []
+        self._fixed: Dict[Tuple[int, ...], Tuple[Any, Reader]] = {}
+        self._references: Dict[Tuple[int, ...], Any] = {}
+        self._captures: List[Sizes] = []
+        self._checks: List[Sizes] = []
+
+    # Which sizes
+
+    def choose_sizes(self) -> None:
+        """Where captures are taken, and where they are checked."""
+        self.plan.check_example()
+        asked = self.plan.ask(self.request.dims)
+        start = self.plan.start
+        stuck = [n for n in start if all(s[n] == start[n] for s in asked["captures"])]
+        pinned = refuse_fixed(self.plan, stuck)
+        if pinned:
+            self._pin(pinned)
+            asked = self.plan.ask(self.request.dims)
+        grows = self._growing(asked["captures"])
+        if grows:
+            few = ["%s=1..%d" % (n, max(self.plan.start[n], 6)) for n in grows]
+            others = [r for r in self.request.dims if r.split("=")[0] not in grows]
+            asked = self.plan.ask(others + few)
+        smallest = self.plan.near({n: 1 for n in self.plan.start})
+        self._captures = asked["captures"]
+        rest = [smallest, self.plan.start] + asked["checks"]
+        self._checks = [s for k, s in enumerate(rest) if s not in self._captures + rest[:k]]
+
+    def _pin(self, names: Sequence[str]) -> None:
+        example = self.subject.example
+        for name in names:
+            s = example.symbols.pop(name)
+            self.notes.append(Diagnostic("note", "fixed", "%s stays %d: the model runs with no "
+                                         "other size" % (name, s.size)))
+        self.request.declare(example)
+        self.plan = SizePlan(self.subject)
+
+    def _growing(self, captures: Sequence[Sizes]) -> List[str]:
+        """The sizes with which the program grows: a loop over an axis."""
+        few = GROWN[0] * self.plan.calls(self.plan.start) + GROWN[1]
+        if all(self.plan.calls(s) <= few for s in captures):
+            return []
+        return [n for n in self.plan.basis
+                if self.plan.calls(self.plan.near({n: captures[0][n]})) > few]
+
+    # The ways
+
+    def ways(self, verify: bool) -> Iterator[Callable[[], Attempt]]:
+        if not self.subject.example.symbols:
+            yield self.one
+            return
+        self.choose_sizes()
+        held = self._checks + self._captures
+        yield lambda: self.symbolic(held)
+        if verify and "_symbolic_capture" in self.__dict__:
+            # At other sizes PyTorch may record other calls that compute the same: numbers tell.
+            yield lambda: self.symbolic([])
+        yield self.fixed
+
+    def one(self) -> Attempt:
+        ep, read = self._fixed_at({})
+        return Attempt(self.request.convert([read]), [ep], False)
+
+    def symbolic(self, held: Sequence[Sizes]) -> Attempt:
+        ep, sizes, fixed = self._symbolic_capture
+        if fixed:
+            raise DynamicError("PyTorch fixes %s in a symbolic capture" % ", ".join(fixed))
+        checks = [self._fixed_at(s)[1] for s in self._held([sizes], held)]
+        self.steps("converting")
+        return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
+
+    @functools.cached_property
+    def _symbolic_capture(self) -> Tuple[Any, Sizes, List[str]]:
+        """(program, where it was captured, names that PyTorch fixed).  Sizes that hang together
+        there by chance, at the end of a table, are told by fewer of them varying."""
+        for sizes in self._captures[:2]:
+            self.steps("capturing")
+            ep = self.subject.capture(sizes, dynamic=True)
+            free, fixed = free_sizes(ep, self.subject.example)
+            if free >= len(self.plan.basis):
+                break
+        self.tol.computed_in = coarsest_float(ep)
+        return ep, sizes, fixed
+
+    def fixed(self) -> Attempt:
+        captures = list(self._captures)
+        checks = self._held(captures, self._checks)
+        for left in range(ASKED, -1, -1):
+            read = [self._fixed_at(s) for s in captures]
+            self.steps("converting")
+            try:
+                done = self.request.convert([r for _, r in read],
+                                            [self._fixed_at(s)[1] for s in checks])
+                return Attempt(done, [ep for ep, _ in read], False)
+            except (DynamicError, InputError) as e:
+                more = self._asked_by(e, captures)
+                if not left or not more and not checks:
+                    raise
+                # What a check does not agree with is learnt from it.
+                captures += [more] if more else checks
+                checks = [s for s in checks if s not in captures]
+        raise AssertionError()
+
+    def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes]) -> Optional[Sizes]:
+        """Sizes at which the refusal says that one more capture would tell."""
+        for d in e.diagnostics:
+            if d.capture:
+                known = {n: v for n, v in d.capture.items() if n in self.plan.start}
+                sizes = self.plan.near({**captures[0], **known})
+                if sizes not in captures and self._try_fixed(sizes):
+                    return sizes
+        return None
+
+    def _fixed_at(self, sizes: Sizes) -> Tuple[Any, Reader]:
+        key = tuple(sizes.values())
+        if key not in self._fixed:
+            self.steps("capturing at %s" % _words(sizes) if sizes else "capturing")
+            ep = self.subject.capture(sizes, dynamic=False)
+            self.tol.computed_in = coarsest_float(ep)
+            self._fixed[key] = ep, reader(ep, self.given)
+        return self._fixed[key]
+
+    def _try_fixed(self, sizes: Sizes) -> Optional[Reader]:
+        try:
+            return self._fixed_at(sizes)[1]
+        except CaptureError:
+            return None
+
+    def _held(self, captured: Sequence[Sizes], sizes: Sequence[Sizes]) -> List[Sizes]:
+        """Where there are captures to hold against the result, as many as the time allows."""
+        began = time.monotonic()
+        return [s for s in sizes if s not in captured and
+                time.monotonic() - began < CHECK_SECONDS and self._try_fixed(s)]
+
+    # Against PyTorch
+
+    def compare(self, attempt: Attempt, path: str) -> List[Check]:
+        """Runs the model and PyTorch at sizes chosen to find a difference."""
+        try:
+            runtime = Runtime(path)
+        except Exception as e:
+            return [not_loaded(e)]
+        self.notes[:] = [d for d in self.notes if d.kind != "not-a-number"]
+        out: List[Check] = []
+        began = time.monotonic()
+        runs = lambda s: self._reference(s) is not None
+        for sizes in trials(self.plan, attempt.claims, self.subject.model, attempt.programs, runs):
+            late = time.monotonic() - began > COMPARE_SECONDS
+            if len(out) == COMPARISONS or late and len(out) > 3:
+                break
+            self.steps("checking %s" % _words(sizes))
+            feeds, want = self._reference(sizes)
+            check = check_at(runtime, feeds, want, sizes, self.tol)
+            if not check.ok and _has_nan(want) and not self._example_has_nan():
+                self._warn_of_nan(sizes)
+                continue
+            out.append(check)
+            if not check.ok:
+                check.note += self._blame(attempt, sizes)
+                break
+        return out
+
+    def _example_has_nan(self) -> bool:
+        return _has_nan(self._reference(self.plan.start)[1])
+
+    def _warn_of_nan(self, sizes: Sizes) -> None:
+        """The mean of nothing, the deviation of one: no size that the model is meant for."""
+        self.notes.append(Diagnostic("warning", "not-a-number", "%s: PyTorch gives NaN there, the "
+                                     "converted model other numbers" % _words(sizes)))
+
+    def _reference(self, sizes: Sizes) -> Any:
+        """What PyTorch gives; None where it does not run."""
+        key = tuple(sizes.values())
+        if key not in self._references:
+            try:
+                feeds, want = self.subject.run(sizes)
+                self._references[key] = feeds, as_arrays(want)
+            except Exception:
+                self._references[key] = None
+        return self._references[key]
+
+    def _blame(self, attempt: Attempt, sizes: Sizes) -> str:
+        """Which side differs where a check failed."""
+        feeds, want = self._reference(sizes)
+        if self._differ(lambda: self.subject.run(sizes)[1], want):
+            return "; PyTorch's own numbers differ from run to run: the model is random"
+        if not attempt.claims.hold(sizes):
+            return "; the capture is good only for %s" % attempt.claims
+        try:
+            ep = attempt.programs[0] if attempt.symbolic else self._fixed_at(sizes)[0]
+        except CaptureError:
+            return ""
+        if self._differ(lambda: self.subject.run_program(ep, sizes), want):
+            return "; PyTorch's captured program differs from the model there as well"
+        return "; PyTorch's captured program gives the model's numbers"
+
+    def _differ(self, run: Callable[[], Any], want: Any) -> bool:
+        try:
+            got = as_arrays(run())
+        except Exception:
+            return True
+        return len(got) != len(want) or any(
+            compare("", x, y, self.tol.of(dtype))[1] for (x, _), (y, dtype) in zip(got, want))

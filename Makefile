@@ -28,6 +28,11 @@ test-ops: release $(ORT)/libonnxruntime.so
 	@tools/with_torch python test/ops/suite.py build/release/pt2onnx --dtypes float32,int64,bool,float16 \
 	    --cache build/ops --table docs/OPERATORS.md
 
+test-sizes: release $(ORT)/libonnxruntime.so
+	@tools/with_torch python -m pip install --quiet --disable-pip-version-check onnxscript
+	@PYTHONPATH=python PT2ONNX_LIBRARY=$(abspath build/release/libpt2onnx.so) tools/with_torch python test/sizes/suite.py \
+	    build/release/pt2onnx --jobs $(JOBS) --cache build/sizes --table build/sizes.md
+
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx
 
@@ -38,4 +43,4 @@ bench-python: release
 clean:
 	rm -rf build
 
-.PHONY: all deps release asan dev demo test test-ops bench bench-python clean
+.PHONY: all deps release asan dev demo test test-ops test-sizes bench bench-python clean

@@ -19,10 +19,11 @@ from ._library import Conversion
 from ._program import coarsest_float, program_weights
 from ._serialize import program_json
 from ._sizes import SizePlan, refuse_fixed
-from ._trials import Claims, trials
+from ._trials import Claims, spread, trials
 from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
 
 ASKED = 6                       # further captures that a refusal may ask for
+FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
 CHECK_SECONDS = 5.0             # for captures that are only held against the result
 COMPARE_SECONDS = 20.0
 COMPARISONS = 28
@@ -145,7 +146,7 @@ class Module:
         return ep, sizes, fixed
 
     def fixed(self) -> Attempt:
-        captures = list(self._captures)
+        captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
         checks = self._held(captures, self._checks)
         for left in range(ASKED, -1, -1):
             read = [self._fixed_at(s) for s in captures]
@@ -158,9 +159,12 @@ class Module:
                 more = self._asked_by(e, captures)
                 if not left or not more and not checks:
                     raise
-                # What a check does not agree with is learnt from it.
+                # What a check does not agree with is learnt from it; others take its place.
                 captures += [more] if more else checks
                 checks = [s for s in checks if s not in captures]
+                if not checks:
+                    checks = self._held(captures, [self.plan.near(s) for s in fresh])
+                    fresh = []
         raise AssertionError()
 
     def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes]) -> Optional[Sizes]:

@@ -107,18 +107,18 @@ def _wanted(plan: SizePlan, claims: Claims, model: torch.nn.Module,
             if 1 < n < 4 * most:
                 yield {name: n}
     for values in SHAPES[1:6]:
-        yield _spread(basis, values)
+        yield spread(basis, values)
     for name in basis:
         yield {name: min(10 * start[name], 400)}
     for values in SHAPES[6:]:
-        yield _spread(basis, values)
+        yield spread(basis, values)
     found = numbers(model, programs, most)
     for n in [n + d for n in found for d in (0, 1, -1)] + [2 * n for n in found]:
         if n <= most:
             yield {name: n for name in basis}
 
 
-def _spread(names: Sequence[str], values: Sequence[int]) -> Sizes:
+def spread(names: Sequence[str], values: Sequence[int]) -> Sizes:
     """The last values are taken again, each time 2 more if there are several."""
     k, step = len(values), 2 if len(values) > 1 else 0
     return {name: values[i % k] + step * (i // k) for i, name in enumerate(names)}

@@ -4,8 +4,8 @@
 
 #include "base/num.h"
 
-/* Bits of the parts of an expression.  They were chosen by eye, as lengths of what a person would type,
- * and held against the margins of right and wrong choices that tools/calibrate.py prints. */
+/* Bits of the parts of an expression: lengths of what a person would type, chosen by eye and held against what the
+ * suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     BITS_SIZE = 2,
     BITS_OP = 3,

@@ -12,7 +12,7 @@
 enum {
     NPROBE = 20,
     MAX_POINTS = MAX_CAPTURES + NPROBE,
-    MAX_BASES = 16,             /* sizes that one enumeration combines; further ones are left out */
+    MAX_BASES = 32,             /* sizes that one enumeration combines; further ones are left out */
     DEAREST = 26,               /* bits: expressions beyond are not looked at */
 };
 

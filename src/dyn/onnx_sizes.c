@@ -488,7 +488,8 @@ static bool follows_constants(Infer *in, NodeCall *k)
         fixed &= (n->in[i] && n->in[i]->id >= s->nvar) || p2o_onnx_is_constant(s, n->in[i]);       /* or a slot */
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (fixed || !v || !(p2o_onnx_inputs(n, ONNX_SIZES) >> i & 1) || v->ints || v->id >= s->nvar || !p2o_onnx_is_constant(s, v))
+        if (fixed || !v || !(p2o_onnx_inputs(n, ONNX_SIZES) >> i & 1) || v->ints || v->id >= s->nvar ||
+            !p2o_onnx_is_constant(s, v))
             continue;
         refuse_freed(in, k, s->freed.at[0], "takes sizes that are computed from constants in a way that is not followed");
         return false;

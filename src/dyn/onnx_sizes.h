@@ -26,7 +26,7 @@ bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *p
 /* New names for ports, in their order; NULL entries keep theirs.  false after a diagnostic. */
 bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout);
 
-/* Between the parts (onnx_calls.c, onnx_filled.c, onnx_numbers.c, onnx_sizes.c). */
+/* Between the parts (onnx_calls.c, onnx_filled.c, onnx_sizes.c; onnx_numbers.h has more). */
 
 typedef enum BakedKind { BAKED_FILLED, BAKED_COUNTING, BAKED_TRIANGLE, BAKED_REPEATED } BakedKind;
 

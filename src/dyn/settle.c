@@ -22,6 +22,7 @@ typedef struct Settling {
     Map           readings;             /* values -> Readings * */
     VEC(Readings *) all;
     bool          read;                 /* over the present symbols */
+    bool          too_many;             /* symbols: some are not looked at */
     bool          allowed[NPROBE];
     double        axis[NPROBE];         /* of the site that is weighed */
     size_t        errors;
@@ -48,7 +49,7 @@ static void find_symbols(Settling *s)
     }
     p2o_bases_start(&s->bases, s->bind, s->symbols.at, s->symbols.n);
     for (size_t i = 0; i < s->symbols.n; i++)
-        p2o_bases_add(&s->bases, s->bind, s->symbols.at[i]);
+        s->too_many |= !p2o_bases_add(&s->bases, s->bind, s->symbols.at[i]);
 }
 
 /* An axis that the capture fixed is dynamic now, or there are several captures. */
@@ -242,6 +243,46 @@ static Evidence evidence_of(Settling *s, const Site *x)
     return e;
 }
 
+/* The axis of an input that has the size; false: none, or it is not the only one of that input. */
+static bool only_axis_of(const Settling *s, Dim d, const Var **input, int *axis)
+{
+    int n = 0;
+    for (size_t i = 0; i < s->prog->main->inputs.n && !n; i++) {
+        *input = s->prog->main->inputs.at[i];
+        for (int k = 0; k < (*input)->type.shape.rank; k++) {
+            bool has = p2o_resolve(s->bind, (*input)->type.shape.at[k]) == d;
+            *axis = has ? k : *axis;
+            n += has;
+        }
+    }
+    return n == 1;
+}
+
+/* The same axis of two inputs, which nobody named and no capture tells apart (ids and their mask), may each be what a
+ * site follows: they are taken as one size, and that is said. */
+static bool take_as_one(Settling *s, const Site *x, const Reading *a, const Reading *b)
+{
+    const Var *first, *second;
+    int        i = 0, j = 0;
+    int64_t    v, w;
+    if (!a || !b || a->expr->op != EXPR_SIZE || b->expr->op != EXPR_SIZE)
+        return false;
+    Dim  one = a->of->dim[a->expr->base], other = b->of->dim[b->expr->base];
+    bool alike = p2o_dim_is_sym(one) && p2o_dim_is_sym(other) && p2o_role(s->bind, one) == ROLE_FILE &&
+                 p2o_role(s->bind, other) == ROLE_FILE && only_axis_of(s, one, &first, &i) &&
+                 only_axis_of(s, other, &second, &j) && first != second && i == j;
+    for (int k = 0; k < p2o_ncapture(s->bind) && alike; k++)
+        alike = p2o_hint_at(s->bind, one, k, &v) && p2o_hint_at(s->bind, other, k, &w) && v == w;
+    if (!alike)
+        return false;
+    p2o_bind(s->bind, other, one);
+    s->read = false;
+    p2o_diag_advise(s->prog->diags, DIAG_NOTE, x->call->loc, "name them with --input to keep them apart",
+                    "%s and %s were equal in every capture: they are taken as one size", p2o_dim_name(one),
+                    p2o_dim_name(other));
+    return true;
+}
+
 /* Takes what the captures say of an open site; false: they do not say. */
 static bool take_verdict(Settling *s, Site *x, bool numbers)
 {
@@ -254,7 +295,7 @@ static bool take_verdict(Settling *s, Site *x, bool numbers)
     Dim to = x->verdict.kind == VERDICT_SIZE ? p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr) : NULL;
     if (to)
         bind_site(s, x, to);
-    return to != NULL;
+    return to || (x->differs && take_as_one(s, x, x->verdict.best, x->verdict.rival));
 }
 
 /* Sizes that differ between captures first: they say what numbers stand beside.  Then numbers that their lines
@@ -364,17 +405,6 @@ static bool refuse_unsettled(Settling *s)
     return true;
 }
 
-/* The symbol was bound because its operator takes a number only. */
-static bool was_made_number(const Settling *s, const Site *x)
-{
-    for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
-        const BindEvent *e = p2o_bind_event(s->bind, i);
-        if (e->why == BIND_AS_NUMBER && e->sym == x->open)
-            return true;
-    }
-    return false;
-}
-
 /* Numbers that no rule and no search has looked at: factors, settings, pads of 0, places from the end. */
 static bool weigh_rest(Settling *s)
 {
@@ -382,7 +412,7 @@ static bool weigh_rest(Settling *s)
     int n = 0;
     for (size_t i = 0; i < s->sites.list.n && n < MOST; i++) {
         Site *x = s->sites.list.at[i];
-        if (x->done || (x->open && !was_made_number(s, x)))
+        if (x->done || (x->open && p2o_bind_why(s->bind, x->open) != BIND_AS_NUMBER))
             continue;
         Evidence e = evidence_of(s, x);
         x->verdict = p2o_weigh(&e, own_readings(s, x));
@@ -604,6 +634,9 @@ static bool settle_sites(Settling *s)
     find_present(s);
     find_allowed(s);
     refuse_open(s);
+    if (s->too_many)
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, 0, "give sizes that are the same one name with --input",
+                        "more than %d sizes are dynamic: what numbers follow them cannot be told", MAX_BASES);
     if (!has_failed(s))
         p2o_each_soft(s->bind, refuse_left_open, s);
     if (has_failed(s) || refuse_unsettled(s) || !weigh_rest(s) || !p2o_infer(s->prog, s->bind))

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "format/json.h"
 
-/* Bits; see tools/calibrate.py for how far right and wrong choices are apart. */
+/* Bits, held against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     MARGIN = 4,
     PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are rounded */

@@ -10,6 +10,7 @@ typedef struct Binding {
     int64_t hint[MAX_CAPTURES]; /* from 1 on; capture 0 is in the Dims table */
     bool    has_hint[MAX_CAPTURES];
     bool    hole;
+    BindWhy why;
     const char *of;             /* of soft ones: the call they stand in */
     Loc     loc;
 } Binding;
@@ -163,7 +164,14 @@ void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
 
 void p2o_bind_log(Bindings *b, BindWhy why, Dim sym, Dim to, const char *by, Loc loc)
 {
+    binding_of(b, sym)->why = why;
     VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .why = why, .sym = sym, .to = to, .by = by, .loc = loc });
+}
+
+BindWhy p2o_bind_why(const Bindings *b, Dim sym)
+{
+    const Binding *x = find_binding(b, sym);
+    return x ? x->why : BIND_RULE;
 }
 
 size_t           p2o_bind_nevent(const Bindings *b) { return b->events.n; }

@@ -63,6 +63,8 @@ typedef struct BindEvent {
     Loc         loc;
 } BindEvent;
 void             p2o_bind_log(Bindings *b, BindWhy why, Dim sym, Dim to, const char *by, Loc loc);
+/* Of a bound symbol: why. */
+BindWhy          p2o_bind_why(const Bindings *b, Dim sym);
 size_t           p2o_bind_nevent(const Bindings *b);
 const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
 /* Where a soft symbol stands: the call, and its place; NULL for other symbols. */

@@ -56,6 +56,11 @@ expect 0 'wrote' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/res
 expect 4 'part ways' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/no.onnx" \
     --check "$top/test/model/data/pyramid.a.pt2"
 
+# a capture with dynamic sizes, held against one with a size of 1: claimed then
+expect 0 'sizes below 2 were not captured' "$top/test/model/data/residual.pt2" "$dir/unclaimed.onnx"
+expect 0 'wrote' "$top/test/model/data/residual.pt2" "$dir/claimed.onnx" --check "$top/test/model/data/residual.one.pt2"
+check "a size of 1 is claimed after a check" sh -c "! '$pt2onnx' inspect '$dir/claimed.onnx' | grep -q 's77.:{.min.:2'"
+
 # where to take captures
 expect 0 '"captures": \[{"batch": [0-9]*, "seq": [0-9]*}' plan --input x:batch,seq,8 --json
 expect 0 'capture1.pt2' plan --input x:batch,seq,8 --dim seq=3..64

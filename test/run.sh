@@ -51,6 +51,7 @@ run oom "$build/test/oom" "$top/examples/rnn.pt2" "$top/test/onnx/data/branch.on
 run includes sh "$top/tools/check_includes"
 run cli sh "$top/test/cli.sh" "$build/pt2onnx" "$scratch/cli"
 run models sh "$top/test/model/run.sh" "$build/pt2onnx" "$scratch/models"
+run size-modules sh "$top/test/sizes/run_slice.sh" "$build/pt2onnx" "$scratch/sizes"
 run ops sh "$top/test/ops/run_slice.sh" "$build/pt2onnx" "$scratch/ops"
 if command -v python3 > /dev/null; then
     run sizes python3 "$top/test/model/sizes.py" "$build/pt2onnx"

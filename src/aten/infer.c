@@ -239,7 +239,7 @@ static void pin_symbol(void *user, Dim sym)
 static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
 {
     Dim     diff = p2o_dim_sub(in->dims, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b));
-    Pinning p = { .in = in, .diff = diff, .ok = diff != NULL && p2o_ncapture(in->bind) == 1 };
+    Pinning p = { .in = in, .diff = diff, .ok = diff != NULL && p2o_nfit(in->bind) == 1 };
     if (p.ok)
         p2o_dim_symbols(diff, may_pin, &p);
     if (!p.ok)
@@ -708,9 +708,14 @@ static void check_recorded(Infer *in, Var *v)
         Type file = k == 0 ? v->recorded : v->also ? v->also[k - 1] : (Type){ 0 };
         if (types_match(in, v->type, file, k))
             continue;
-        const char *which = k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file";
-        rule_fail(in, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
-                  type_text(in, v->type), which, type_text(in, file));
+        const char *what = p2o_printf(in->arena, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
+                                      type_text(in, v->type),
+                                      k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file", type_text(in, file));
+        if (k == 0)
+            rule_fail(in, "%s", what);
+        else                                    /* each file is good, but they are not one model at all sizes */
+            p2o_diag(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, "%s: %s", in->call->target, what);
+        in->failed = true;
         v->type = (Type){ 0 };
         return;
     }

@@ -365,7 +365,7 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
     return transpose(lo, y, (const int64_t[]){ 2, 0, 1 });
 }
 
-#define CONV_ROLES "stride:setting padding:setting dilation:setting groups:setting kernel_size:setting"
+#define CONV_ROLES "stride:setting groups:setting kernel_size:setting"
 #define CONV_ROWS(n)                                                                               \
     { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "       \
       "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \

@@ -4,6 +4,7 @@ typedef struct Aligning {
     Lineup   *l;
     Bindings *bind;
     int       k;                /* the capture that is lined up with the first */
+    bool      check;            /* it is only held against the first, which may compute sizes that it has as numbers */
     Var     **to_first;         /* its Vars, by id, to those of the first */
     bool     *gone;             /* of the first's Vars, by id: what makes them is not in capture k */
 } Aligning;
@@ -117,10 +118,30 @@ static bool is_same_target(const Call *c, const Call *d)
 
 static bool fits(const Aligning *a, const Call *c, const Call *d, bool strict);
 
+static bool is_number_var(const Arg *x) { return x->kind == ARG_VAR && x->var->recorded.kind > TY_TENSOR; }
+
+/* From None, or 0; to None, or past all sizes. */
+static bool is_whole_axis(const Arg *x, const Arg *y)
+{
+    const Arg *number = x->kind == ARG_NONE ? y : x;
+    int64_t    v;
+    return (x->kind == ARG_NONE || y->kind == ARG_NONE) && number->kind == ARG_INT && p2o_dim_is_int(number->i, &v) &&
+           (v == 0 || v == INT64_MAX);
+}
+
+/* A size that the first computes is a number in a check. */
+static bool may_be_number(const Aligning *a, const Arg *x, const Arg *y)
+{
+    bool number = y->kind == ARG_INT || y->kind == ARG_FLOAT || y->kind == ARG_BOOL;
+    return a->check && number && (is_number_var(x) || (x->kind == ARG_INT && y->kind == ARG_INT));
+}
+
 /* `strict`: settings are equal too. */
 static bool arg_fits(const Aligning *a, NumberRole role, const Arg *x, const Arg *y, bool strict)
 {
     bool number = role != NUMBER_SETTING || !strict;
+    if (may_be_number(a, x, y) || (a->check && role == NUMBER_PLACE && is_whole_axis(x, y)))
+        return true;
     if (x->kind != y->kind)
         return false;
     switch (x->kind) {
@@ -225,6 +246,19 @@ static const Call *with_dropped_ones(const Aligning *a, Call *c, const Call *d)
     return copy;
 }
 
+/* What is said to be equal once types are known. */
+static void note_claims(Aligning *a, const Call *c, const Arg *x, const Arg *y)
+{
+    int64_t v;
+    for (uint32_t i = 0; x->kind == ARG_LIST && y->kind == ARG_LIST && i < x->n && i < y->n; i++)
+        note_claims(a, c, &x->items[i], &y->items[i]);
+    bool symbolic = x->kind == ARG_VAR || (x->kind == ARG_INT && !p2o_dim_is_int(x->i, NULL));
+    if (y->kind != ARG_INT || !symbolic || !p2o_dim_is_int(y->i, &v))
+        return;
+    Claim claim = { c, x, a->k, v };
+    VEC_PUSH(first_of(a)->arena, &a->l->claims, claim);
+}
+
 static bool line_up_body(Aligning *a, Body *x, const Body *y, size_t *row);
 
 static bool line_up_bodies(Aligning *a, Call *c, const Call *d, size_t *row)
@@ -239,8 +273,11 @@ static bool line_up_bodies(Aligning *a, Call *c, const Call *d, size_t *row)
 static bool pair_calls(Aligning *a, Call *c, const Call *d, size_t *row)
 {
     bool ones = drops_ones(a, c, d);
-    for (int i = 0; i < c->nargs; i++)
+    for (int i = 0; i < c->nargs; i++) {
         take_put_in(a, &c->args[i], &d->args[i]);
+        if (a->check)
+            note_claims(a, c, &c->args[i], &d->args[i]);
+    }
     if (ones)
         d = with_dropped_ones(a, c, d);
     a->l->calls.at[(*row)++].of[a->k] = d;
@@ -313,6 +350,18 @@ static bool put_in(Aligning *a, Body *x, size_t at, const Call *d, size_t *row)
     return true;
 }
 
+/* Sizes and what is asserted of them: a capture with fixed sizes has none of it. */
+static bool makes_no_tensor(const Call *c)
+{
+    for (int i = 0; i < c->nouts; i++)
+        if (c->outs[i] && c->outs[i]->recorded.kind <= TY_TENSOR)
+            return false;
+    for (int i = 0; i < c->nargs; i++)
+        if (c->args[i].kind == ARG_BODY)
+            return false;
+    return true;
+}
+
 /* The call comes a little later in the other capture. */
 static bool comes_soon(const Call *c, const Body *y, size_t j)
 {
@@ -330,7 +379,12 @@ static bool line_up_calls(Aligning *a, Body *x, const Body *y, size_t *row)
         Call       *c = i < x->calls.n ? x->calls.at[i] : NULL;
         const Call *d = j < y->calls.n ? y->calls.at[j] : NULL;
         bool        idle = c && can_be_idle(c);
-        if (c && d && fits(a, c, d, idle)) {
+        if (a->check && c && makes_no_tensor(c)) {
+            (*row)++;
+            i++;
+        } else if (a->check && d && makes_no_tensor(d)) {
+            j++;
+        } else if (c && d && fits(a, c, d, idle)) {
             if (!pair_calls(a, c, d, row))
                 return false;
             i++;
@@ -450,27 +504,27 @@ static Body *copy_body(Lineup *l, const Body *b)
     return out;
 }
 
-void p2o_line_up_alone(Lineup *l)
-{
-    const Body *b = l->p[0]->main;
-    for (size_t i = 0; i < b->calls.n; i++) {
-        LinedCall row = { .call = b->calls.at[i] };
-        row.of[0] = row.call;
-        VEC_PUSH(l->p[0]->arena, &l->calls, row);
-    }
-}
-
 bool p2o_line_up(Lineup *l, Bindings *b)
 {
     Program *p = l->p[0];
     p->main = copy_body(l, p->main);
     for (int k = 1; k < l->n; k++) {
-        Aligning a = { .l = l, .bind = b, .k = k, .to_first = NEW_N(p->arena, Var *, (size_t)l->p[k]->nvar + 1),
+        Aligning a = { .l = l, .bind = b, .k = k, .check = k >= p2o_nfit(b), .to_first = NEW_N(p->arena, Var *, (size_t)l->p[k]->nvar + 1),
                        .gone = NEW_N(p->arena, bool, (size_t)p->nvar + l->p[k]->main->calls.n + 1) };
         if (!line_up_one(&a))
             return false;
     }
     return true;
+}
+
+/* What a symbol of the first is in captures that are only checked. */
+static void note_checked_sizes(Program *const *p, int n, Bindings *b, size_t which, int axis)
+{
+    Dim     sym = p2o_resolve(b, p[0]->main->inputs.at[which]->type.shape.at[axis]);
+    int64_t size;
+    for (int k = p2o_nfit(b); k < n && p2o_dim_is_sym(sym); k++)
+        if (p2o_dim_is_int(p[k]->main->inputs.at[which]->recorded.shape.at[axis], &size))
+            p2o_set_hint_at(b, sym, k, size);
 }
 
 static bool name_axis_that_differs(Program *const *p, int n, Bindings *b, const InputSpec *input, size_t which, int axis)
@@ -479,9 +533,14 @@ static bool name_axis_that_differs(Program *const *p, int n, Bindings *b, const 
     Dim    *at = (Dim *)(uintptr_t)&input->var->type.shape.at[axis];
     bool    differs = false;
     for (int k = 0; k < n; k++) {
-        if (!p2o_dim_is_int(p[k]->main->inputs.at[which]->recorded.shape.at[axis], &size[k]))
-            return true;                        /* a symbol of the capture stays one */
-        differs |= size[k] != size[0];
+        if (p2o_dim_is_int(p[k]->main->inputs.at[which]->recorded.shape.at[axis], &size[k])) {
+            differs |= size[k] != size[0];
+            continue;
+        }
+        if (k > 0)
+            return true;
+        note_checked_sizes(p, n, b, which, axis);
+        return true;                            /* a symbol of the capture stays one */
     }
     if (!differs && p2o_dim_is_int(*at, NULL))
         return true;

@@ -248,6 +248,8 @@ static void add_elements(Weighing *w, const NodeCall *k, char letter, const Tens
     if (!(whole || is_float(t->dtype)) || !p2o_tensor_nelem(t, &nelem) || !nelem || nelem > MOST_LOOKED_AT)
         return;
     Dim  axis = axis_of(w->s, n, 0);
+    if (axis && p2o_dim_is_int(axis, NULL) && is_one_of(letter, "p") && !p2o_onnx_is_constant(w->s, n->in[0]))
+        return;                                 /* of features: a size would not stay inside; of a table it may */
     bool few = values_in(t, nelem, v, whole ? MOST_VALUES : MOST_FLOATS, &count);
     const BakedForm *form = whole && count > 2 && p2o_tensor_is_contiguous(t) ? p2o_onnx_form(w->arena, t) : NULL;
     if (whole && (!few || (form && form->kind == BAKED_COUNTING))) {

@@ -429,7 +429,7 @@ static void note_unseen(const Program *p, Bindings *b)
     for (size_t i = 0; i < s.all.n; i++) {
         int64_t least = p2o_range_seen(p, b, s.all.at[i]), lo, hi;
         p2o_range_needed(p, b, s.all.at[i], &lo, &hi);
-        if (least <= lo || p2o_map_get(&done, str_of(p2o_dim_name(s.all.at[i]))))
+        if (least <= lo || least < 2 || p2o_map_get(&done, str_of(p2o_dim_name(s.all.at[i]))))
             continue;
         for (size_t k = i; k < s.all.n; k++) {
             p2o_range_needed(p, b, s.all.at[k], &lo, &hi);

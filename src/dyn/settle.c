@@ -55,7 +55,7 @@ static void find_symbols(Settling *s)
 /* An axis that the capture fixed is dynamic now, or there are several captures. */
 static bool has_sites(const Program *p, const Bindings *b)
 {
-    if (p2o_ncapture(b) > 1)
+    if (p2o_nfit(b) > 1)
         return true;
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         const Var *v = p->main->inputs.at[i];
@@ -516,6 +516,40 @@ static bool holds_in_checks(Settling *s)
     return true;
 }
 
+/* Sizes that the first capture computes are the numbers that checks have. */
+static bool claims_hold(Settling *s)
+{
+    for (size_t i = 0; i < s->lineup->claims.n; i++) {
+        const Claim *c = &s->lineup->claims.at[i];
+        Dim          d = c->arg->kind == ARG_VAR ? c->arg->var->type.value : c->arg->i;
+        int64_t      v;
+        if (c->arg->kind == ARG_VAR && c->arg->var->type.kind != TY_INT)
+            continue;
+        if (p2o_hint_at(s->bind, p2o_resolve(s->bind, d), c->k, &v) && v == c->value)
+            continue;
+        p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, c->call->loc, "%s: capture %d, a check, has %lld where %s was expected",
+                 c->call->target, s->lineup->p[c->k]->capture, (long long)c->value,
+                 p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, d)));
+        return false;
+    }
+    return true;
+}
+
+/* A capture with dynamic sizes, held against others with fixed ones: sizes of 1 that they had are claimed. */
+static bool holds_against_checks(Settling *s)
+{
+    if (!p2o_infer(s->prog, s->bind) || !claims_hold(s))
+        return false;
+    find_symbols(s);
+    for (size_t i = 0; i < s->symbols.n; i++) {
+        int64_t v;
+        for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++)
+            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < 2)
+                p2o_range_claim(s->prog, s->bind, s->symbols.at[i], v);
+    }
+    return true;
+}
+
 /* Branches on a size that no capture took are not in the program. */
 static void say_intervals(const Settling *s)
 {
@@ -668,6 +702,6 @@ bool p2o_settle(const Lineup *l, Bindings *b)
     Program *p = l->p[0];
     Settling s = { .lineup = l, .prog = p, .bind = b, .sites = { .prog = p, .bind = b },
                    .readings = { .arena = p->arena }, .errors = p2o_diags_errors(p->diags) };
-    return p2o_range_collect(p, b) && (has_sites(p, b) ? settle_sites(&s) : p2o_infer(p, b)) &&
+    return p2o_range_collect(p, b) && (has_sites(p, b) ? settle_sites(&s) && claims_hold(&s) : holds_against_checks(&s)) &&
            p2o_range_check(p, b) && pin_sizes(p, b);
 }

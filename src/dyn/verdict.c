@@ -164,8 +164,9 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
     return next ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
 }
 
-/* Sizes to choose from: none a multiple of another, odd and even ones, small and large ones. */
-static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3, 509, 2, 1021, 1 };
+/* Sizes to choose from: odd and even ones, small and large ones; then multiples of 12, for models that need them. */
+static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3, 509, 2, 1021, 1,
+                                         48, 96, 24, 72, 120, 60, 36, 144, 84, 108, 132, 12 };
 enum { NTELLING = sizeof telling_sizes / sizeof *telling_sizes };
 
 typedef struct Choice {
@@ -194,6 +195,23 @@ static bool choice_value(void *user, Dim sym, int64_t *v)
         return true;
     }
     return false;
+}
+
+/* The model works at these sizes, as far as is known. */
+static bool needs_hold(const Choice *c, Bindings *bind)
+{
+    void *user = (void *)(uintptr_t)c;
+    for (size_t i = 0; i < p2o_nneed(bind); i++) {
+        const Need *n = p2o_need_at(bind, i);
+        int64_t     x, y;
+        if (n->kind == NEED_GUARD || n->origin >= NEED_UNSEEN ||
+            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->a), choice_value, user, &x) ||
+            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->b), choice_value, user, &y))
+            continue;
+        if (n->kind == NEED_EQ ? x != y : x > y)
+            return false;
+    }
+    return true;
 }
 
 static double value_at(const Choice *c, const Reading *r)
@@ -247,7 +265,7 @@ Telling p2o_telling(Arena *a, Bindings *bind, const Dim *symbols, size_t n, cons
             }
             seen |= same_sizes;
         }
-        if (seen || told <= best)
+        if (seen || told <= best || !needs_hold(&c, bind))
             continue;
         best = told;
         best_turn = c.turn;

@@ -41,7 +41,8 @@ static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg,
     int64_t    i;
     if (x)
         return number_in(x, v);
-    if (!self_at(row, k).rank || !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item, self_at(row, k), &idle) ||
+    if (!row->call->op->idle || !self_at(row, k).rank ||        /* sizes that a check has as numbers */
+        !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item, self_at(row, k), &idle) ||
         !p2o_dim_is_int(idle, &i))
         return false;
     *v = (double)i;

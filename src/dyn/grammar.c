@@ -10,6 +10,7 @@ enum {
     BITS_SIZE = 2,
     BITS_OP = 3,
     BITS_CLAMP = 5,             /* more, for min and max with a number: mostly a branch */
+    BITS_LEAST = 2,             /* more, for max with 0 or 1 */
     BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little to say */
     BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have an int */
     BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
@@ -147,7 +148,10 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_MAX: return x > y ? x : y;
     case EXPR_ROOT: return x < 0 ? NAN : floor(sqrt(x));
     case EXPR_BITS: return x < 1 ? 0 : floor(log2(x)) + 1;
+    case EXPR_POWER: return x < 0 || x > 52 ? NAN : ldexp(1, (int)x);
     case EXPR_SCALED: return trunc(number * x);
+    case EXPR_RAISED: return ceil(number * x);
+    case EXPR_ROUNDED: return nearbyint(number * x);            /* halves to even, as Python has it */
     case EXPR_QUOTIENT: return y == 0 ? NAN : x / y;
     case EXPR_SQRT: return x < 0 ? NAN : sqrt(x);
     case EXPR_LOG: return x <= 0 ? NAN : log(x);
@@ -222,7 +226,7 @@ static const struct {
 } beside_number[] = {
     { EXPR_ADD, 0, false, false },  { EXPR_SUB, 0, false, false }, { EXPR_SUB, 1, true, false },
     { EXPR_MUL, -1, false, true },  { EXPR_FLOOR, 0, false, true }, { EXPR_CEIL, 1, false, true },
-    { EXPR_MOD, 0, false, true },   { EXPR_LACK, 1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
+    { EXPR_MOD, 0, false, true },   { EXPR_LACK, -1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
     { EXPR_MAX, BITS_CLAMP, false, false },
 };
 
@@ -278,31 +282,77 @@ static void pair_counts(const Enumeration *e, const Valued *x, ThenFn *then)
             then(e, &half);
 }
 
+/* int(0.7 * n), and rounded otherwise. */
+static void share_forms(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    static const ExprOp ops[] = { EXPR_SCALED, EXPR_ROUNDED, EXPR_RAISED };
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        double bits = x->bits + 2 * BITS_OP + p2o_number_bits(shares[i]);
+        for (int k = 0; k < 3; k++) {
+            Valued v;
+            if (!combine(e, &v, ops[k], x, NULL, bits + k))
+                break;
+            v.expr.number = shares[i];
+            for (int j = 0; j < e->bases->nfit; j++)
+                v.at[j] = apply(ops[k], x->at[j], 0, shares[i]);
+            then(e, &v);
+        }
+    }
+}
+
+/* Whole roots and logarithms, and the powers of two at or above and below. */
 static void special_forms(const Enumeration *e, const Valued *x, ThenFn *then)
 {
     static const ExprOp ops[] = { EXPR_ROOT, EXPR_BITS };
-    Valued              v;
+    Valued              one = number_of(e, 1), v, low, bits, power;
     for (int i = 0; i < 2; i++)
         if (combine(e, &v, ops[i], x, NULL, x->bits + BITS_OP + BITS_SPECIAL))
             then(e, &v);
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        if (!combine(e, &v, EXPR_SCALED, x, NULL, x->bits + 2 * BITS_OP + p2o_number_bits(shares[i])))
-            continue;
-        v.expr.number = shares[i];
-        for (int k = 0; k < e->bases->nfit; k++)
-            v.at[k] = trunc(shares[i] * x->at[k]);
-        then(e, &v);
+    for (int i = 0; i < 2; i++) {
+        bool below = i && combine(e, &bits, EXPR_BITS, x, NULL, x->bits) &&
+                     combine(e, &low, EXPR_SUB, &bits, &one, x->bits);
+        bool above = !i && combine(e, &low, EXPR_SUB, x, &one, x->bits) &&
+                     combine(e, &bits, EXPR_BITS, &low, NULL, x->bits);
+        if ((below || above) && combine(e, &power, EXPR_POWER, below ? &low : &bits, NULL,
+                                        x->bits + 2 * BITS_OP + BITS_SPECIAL))
+            then(e, &power);
+    }
+    share_forms(e, x, then);
+}
+
+/* Where something is put on both sides, each gets a half. */
+static void say_halves(const Enumeration *e, const Valued *v)
+{
+    static const ExprOp part[] = { EXPR_FLOOR, EXPR_CEIL };
+    Valued              two = number_of(e, 2), half;
+    say(e, v);
+    for (int i = 0; i < 2; i++)
+        if (combine(e, &half, part[i], v, &two, v->bits + BITS_OP + two.bits + i))
+            say(e, &half);
+}
+
+/* At least 1, at least 0: what is computed may not be less. */
+static void at_least(const Enumeration *e, const Valued *v, ThenFn *then)
+{
+    Valued floor_of, clamped;
+    for (int least = 0; least < 2; least++) {
+        floor_of = number_of(e, least);
+        if (combine(e, &clamped, EXPR_MAX, v, &floor_of, v->bits + BITS_OP + floor_of.bits + BITS_LEAST))
+            then(e, &clamped);
     }
 }
 
 static void second_step(const Enumeration *e, const Valued *v)
 {
-    say(e, v);
-    with_number(e, v, small, sizeof small / sizeof *small, say);
+    say_halves(e, v);
+    at_least(e, v, say_halves);
+    with_number(e, v, small, sizeof small / sizeof *small, say_halves);
+    if (v->expr.op == EXPR_ADD || v->expr.op == EXPR_SUB)
+        share_forms(e, v, say_halves);
     for (int i = 0; i < e->bases->n; i++) {
         Valued s = size_of(e, i);
-        with_other(e, v, &s, true, say);
-        with_other(e, &s, v, false, say);
+        with_other(e, v, &s, true, say_halves);
+        with_other(e, &s, v, false, say_halves);
     }
 }
 
@@ -469,6 +519,12 @@ static const char *infix_text(Arena *a, const Bases *b, const char *op, const Ex
     return p2o_printf(a, "(%s %s %s)", p2o_expr_text(a, b, e->a), op, p2o_expr_text(a, b, e->b));
 }
 
+static const char *share_text(Arena *a, const Bases *b, const char *name, const Expr *e)
+{
+    char number[32];
+    return p2o_printf(a, "%s(%s*%s)", name, p2o_format_f64(number, e->number), p2o_expr_text(a, b, e->a));
+}
+
 const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
 {
     char number[32];
@@ -482,8 +538,10 @@ const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
     case EXPR_SQRT: return call_text(a, b, "sqrt", e);
     case EXPR_LOG: return call_text(a, b, "log", e);
     case EXPR_LOG2: return call_text(a, b, "log2", e);
-    case EXPR_SCALED:
-        return p2o_printf(a, "int(%s*%s)", p2o_format_f64(number, e->number), p2o_expr_text(a, b, e->a));
+    case EXPR_POWER: return p2o_printf(a, "2**%s", p2o_expr_text(a, b, e->a));
+    case EXPR_SCALED: return share_text(a, b, "int", e);
+    case EXPR_RAISED: return share_text(a, b, "ceil", e);
+    case EXPR_ROUNDED: return share_text(a, b, "round", e);
     case EXPR_QUOTIENT: return infix_text(a, b, "/", e);
     case EXPR_ADD: return infix_text(a, b, "+", e);
     case EXPR_SUB: return infix_text(a, b, "-", e);

@@ -19,14 +19,15 @@ enum {
 typedef enum ExprOp {
     EXPR_NUMBER, EXPR_SIZE,
     EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_FLOOR, EXPR_CEIL, EXPR_MOD, EXPR_LACK, EXPR_MIN, EXPR_MAX,
-    EXPR_ROOT, EXPR_BITS, EXPR_SCALED,          /* whole: isqrt(a), a.bit_length(), int(number * a) */
+    EXPR_ROOT, EXPR_BITS, EXPR_POWER,           /* whole: isqrt(a), a.bit_length(), 2 ** a */
+    EXPR_SCALED, EXPR_RAISED, EXPR_ROUNDED,     /* int, ceil and round of number * a */
     EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2
 } ExprOp;
 
 typedef struct Expr {
     ExprOp             op;
     const struct Expr *a, *b;
-    double             number;  /* of NUMBER and SCALED */
+    double             number;  /* of NUMBER, SCALED, RAISED and ROUNDED */
     int                base;    /* of SIZE: which */
 } Expr;
 

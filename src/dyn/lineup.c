@@ -133,7 +133,8 @@ static bool is_whole_axis(const Arg *x, const Arg *y)
 static bool may_be_number(const Aligning *a, const Arg *x, const Arg *y)
 {
     bool number = y->kind == ARG_INT || y->kind == ARG_FLOAT || y->kind == ARG_BOOL;
-    return a->check && number && (is_number_var(x) || (x->kind == ARG_INT && y->kind == ARG_INT));
+    bool computed = is_number_var(x) || (x->kind == ARG_INT && !p2o_dim_is_int(x->i, NULL));
+    return a->check && number && computed;
 }
 
 /* `strict`: settings are equal too. */

@@ -13,7 +13,9 @@ static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122
                                                 { 9, 7, 11, 14, 13, 6, 10, 15 } };
 static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 4, 3, 5, 2, 4, 3 },
                                                 { 16, 32, 64, 8, 16, 32, 64, 8 },
-                                                { 20, 30, 100, 50, 24, 60, 90, 80 } };
+                                                { 20, 30, 100, 50, 24, 60, 90, 80 },
+                                                { 5, 6, 7, 4, 6, 5, 7, 4 },
+                                                { 29, 47, 75, 55, 71, 78, 93, 31 } };
 
 /* Inside a range that lacks the size: as far from its ends as the remainder says. */
 static int64_t inside(Dims *t, Dim sym, int64_t v)

@@ -58,15 +58,14 @@ static void add_reading(Arena *a, const Bases *b, Readings *r, const Expr *e, do
         return;
     r->n += r->n < NREADING;
     memmove(&r->list[at + 1], &r->list[at], (size_t)(r->n - 1 - at) * sizeof *r->list);
-    r->list[at] = (Reading){ .expr = p2o_expr_keep(a, e), .of = b, .bits = bits,
-                              .checked = is_checked(b, r, e) };
+    r->list[at] = (Reading){ .expr = p2o_expr_keep(a, e), .of = b, .bits = bits };
     memcpy(r->list[at].at, probes, sizeof r->list[at].at);
 }
 
 /* n // 1024, where all sizes are less. */
 static bool is_the_number(const Bases *b, const Readings *r, const double *probes)
 {
-    for (int k = 1; k < b->nfit; k++)
+    for (int k = 1; k < b->ncapture; k++)
         if (r->want[k] != r->want[0])
             return false;
     for (int i = 0; i < NPROBE; i++)
@@ -108,6 +107,10 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
         double    probes[NPROBE];
         if ((r->n == NREADING && r->list[NREADING - 1].bits <= bits) || !gives(s->bases, r, values))
             continue;
+        if (!is_checked(s->bases, r, e)) {
+            r->refuted = r->refuted ? fmin(r->refuted, bits) : bits;
+            continue;
+        }
         for (int i = 0; i < NPROBE; i++)
             if (!p2o_expr_eval(s->bases, e, s->bases->ncapture + i, &probes[i]))
                 probes[i] = NAN;

@@ -1,4 +1,4 @@
-/* What a number may be: the cheapest expressions that gave it in every capture.
+/* What a number may be: the cheapest expressions that gave it in every capture, also in those that were held out.
  *
  * Those that agree with one another at all probes too count as one.  A plain number is a reading like any
  * other; what it costs depends on where it stands, which the caller knows (dyn/verdict). */
@@ -13,7 +13,6 @@ typedef struct Reading {
     const Expr  *expr;
     const Bases *of;
     double       bits;
-    bool         checked;       /* the captures that were held out had its values too */
     double       at[NPROBE];
 } Reading;
 
@@ -21,6 +20,7 @@ typedef struct Readings {
     double  want[MAX_CAPTURES];
     bool    whole;
     double  slack;              /* of floats that were rounded, as a share; 0: as little as computing them may cost */
+    double  refuted;            /* bits of the cheapest that a capture which was held out contradicts; 0: none */
     int     n;
     Reading list[NREADING];     /* the cheapest first */
 } Readings;

@@ -19,6 +19,7 @@ typedef struct Settling {
     Bases         bases;
     Map           present;              /* what it was in the first capture -> Present *: sizes of all tensors */
     size_t        npresent;
+    Map           places;               /* Call * -> which of the program's calls, from 1 */
     Map           readings;             /* values -> Readings * */
     VEC(Readings *) all;
     bool          read;                 /* over the present symbols */
@@ -90,41 +91,57 @@ static void read_all(Settling *s)
         return;
     s->read = true;
     find_symbols(s);
-    for (size_t i = 0; i < s->sites.list.n; i++)
-        readings_of(s, s->sites.list.at[i])->n = 0;
+    for (size_t i = 0; i < s->sites.list.n; i++) {
+        Readings *r = readings_of(s, s->sites.list.at[i]);
+        r->n = 0;
+        r->refuted = 0;
+    }
     p2o_readings(s->prog->arena, &s->bases, s->all.at, s->all.n);
 }
 
+typedef struct PresentSize {
+    Bases *as;
+    size_t made;                        /* by this call of the program */
+} PresentSize;
+
 typedef struct Present {                /* sizes of tensors that were the same in the first capture */
-    VEC(Bases *) list;
+    VEC(PresentSize) list;
 } Present;
 
-static void add_present(Settling *s, const Var *v)
+static void add_present(Settling *s, Dim d, size_t made)
 {
     enum { MOST = 512 };
-    for (int i = 0; v && i < v->type.shape.rank; i++) {
-        Dim     d = p2o_resolve(s->bind, v->type.shape.at[i]);
-        int64_t first;
-        if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) || s->npresent == MOST ||
-            !p2o_hint_at(s->bind, d, 0, &first))
-            continue;
-        int64_t *key = NEW(s->prog->arena, int64_t);
-        *key = first;
-        void **slot = p2o_map_slot(&s->present, (Str){ (const char *)key, sizeof *key });
-        if (!*slot)
-            *slot = NEW(s->prog->arena, Present);
-        Present *p = *slot;
-        bool     known = false;
-        for (size_t k = 0; k < p->list.n; k++)
-            known |= p->list.at[k]->dim[0] == d;
-        if (known)
-            continue;
-        Bases *b = NEW(s->prog->arena, Bases);
-        p2o_bases_start(b, s->bind, s->symbols.at, s->symbols.n);
-        p2o_bases_add(b, s->bind, d);
-        if (b->n)
-            VEC_PUSH(s->prog->arena, &p->list, b);
-        s->npresent++;
+    int64_t first;
+    if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) || s->npresent == MOST ||
+        !p2o_hint_at(s->bind, d, 0, &first))
+        return;
+    int64_t *key = NEW(s->prog->arena, int64_t);
+    *key = first;
+    void **slot = p2o_map_slot(&s->present, (Str){ (const char *)key, sizeof *key });
+    if (!*slot)
+        *slot = NEW(s->prog->arena, Present);
+    Present *p = *slot;
+    for (size_t k = 0; k < p->list.n; k++)
+        if (p->list.at[k].as->dim[0] == d)
+            return;
+    PresentSize size = { .as = NEW(s->prog->arena, Bases), .made = made };
+    p2o_bases_start(size.as, s->bind, s->symbols.at, s->symbols.n);
+    p2o_bases_add(size.as, s->bind, d);
+    if (size.as->n)
+        VEC_PUSH(s->prog->arena, &p->list, size);
+    s->npresent++;
+}
+
+/* Sizes, and how many elements there are in all and behind the first axis. */
+static void add_sizes_of(Settling *s, const Var *v, size_t made)
+{
+    Dim all = p2o_dim_int(s->prog->dims, 1);
+    for (int i = v ? v->type.shape.rank - 1 : -1; i >= 0; i--) {
+        Dim d = p2o_resolve(s->bind, v->type.shape.at[i]);
+        add_present(s, d, made);
+        all = p2o_dim_mul(s->prog->dims, all, d);
+        if (i < 2)
+            add_present(s, all, made);
     }
 }
 
@@ -135,7 +152,25 @@ static void find_present(Settling *s)
     find_symbols(s);
     for (size_t i = 0; i < s->prog->main->calls.n; i++)
         for (int k = 0; k < s->prog->main->calls.at[i]->nouts; k++)
-            add_present(s, s->prog->main->calls.at[i]->outs[k]);
+            add_sizes_of(s, s->prog->main->calls.at[i]->outs[k], i);
+}
+
+/* Of a call that is not in the program's own list, what was made in it is not known to come before. */
+static size_t place_of(const Settling *s, const Call *c)
+{
+    void *at = p2o_map_get(&s->places, (Str){ (const char *)&c, sizeof c });
+    return at ? (size_t)(uintptr_t)at - 1 : 0;
+}
+
+static void find_places(Settling *s)
+{
+    const Body *b = s->prog->main;
+    const Call **key = NEW_N(s->prog->arena, const Call *, b->calls.n + 1);
+    s->places = (Map){ .arena = s->prog->arena };
+    for (size_t i = 0; i < b->calls.n; i++) {
+        key[i] = b->calls.at[i];
+        *p2o_map_slot(&s->places, (Str){ (const char *)&key[i], sizeof *key }) = (void *)(uintptr_t)(i + 1);
+    }
 }
 
 static const Present *present_as(const Settling *s, const Site *x)
@@ -176,8 +211,8 @@ static const Readings *own_readings(Settling *s, const Site *x)
     *r = *shared;
     if (nown)
         p2o_readings_own(s->prog->arena, own, nown, r);
-    for (size_t i = 0; p && i < p->list.n; i++)
-        p2o_readings_plain(s->prog->arena, p->list.at[i], BITS_PRESENT + log2((double)s->npresent), r);
+    for (size_t i = 0; p && i < p->list.n && p->list.at[i].made < place_of(s, x->call); i++)
+        p2o_readings_plain(s->prog->arena, p->list.at[i].as, BITS_PRESENT + log2((double)s->npresent), r);
     return r;
 }
 
@@ -232,7 +267,7 @@ static void find_allowed(Settling *s)
 static Evidence evidence_of(Settling *s, const Site *x)
 {
     Evidence e = p2o_site_evidence(&s->sites, x);
-    Dim      axis = x->negative ? NULL : p2o_site_axis(&s->sites, x);
+    Dim      axis = x->role == NUMBER_PLACE && !x->negative ? e.own : NULL;
     int64_t  v;
     e.allowed = s->allowed;
     for (int i = 0; axis && i < NPROBE; i++) {
@@ -659,6 +694,7 @@ static bool settle_sites(Settling *s)
     p2o_sites_collect(&s->sites, s->lineup);
     if (refuse_fixed(s) || !p2o_constants(s->lineup, &s->sites))
         return false;
+    find_places(s);
     if (!p2o_infer(s->prog, s->bind))
         return false;
     open_holes(s->bind, s->prog->main);

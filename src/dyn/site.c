@@ -274,21 +274,41 @@ static bool has_fixed_size(const Sites *s, const Arg *x, double v)
     return false;
 }
 
+/* Its place in the list that it is an item of; -1: it is none. */
+static int item_of(const Site *x)
+{
+    for (int k = 0; k < x->call->nargs; k++) {
+        const Arg *list = &x->call->args[k];
+        for (uint32_t i = 0; list->kind == ARG_LIST && i < list->n; i++)
+            if (&list->items[i] == x->arg)
+                return (int)i;
+    }
+    return -1;
+}
+
+/* Pads come in pairs, those of the last axis first. */
+static bool axis_of_site(const Site *x, int rank, int *axis)
+{
+    int item = x->role == NUMBER_PAD ? item_of(x) : -1;
+    *axis = rank - 1 - item / 2;
+    return item >= 0 ? *axis >= 0 : axis_of_place(x->call, rank, axis);
+}
+
 Dim p2o_site_axis(const Sites *s, const Site *x)
 {
     const Call *c = x->call;
     int         axis;
-    if (x->role != NUMBER_PLACE || !c->nargs || c->args[0].kind != ARG_VAR)
+    if (x->role == NUMBER_FACTOR || !c->schema || !c->nargs || c->args[0].kind != ARG_VAR)
         return NULL;
     Shape self = c->args[0].var->type.shape;
-    return axis_of_place(c, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
+    return axis_of_site(x, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
 }
 
 /* A place along an axis that never changes, or a size that its tensors have too. */
 static bool stands_by_fixed(const Sites *s, const Site *x)
 {
     const Call *c = x->call;
-    Dim         axis = p2o_site_axis(s, x);
+    Dim         axis = x->role == NUMBER_PLACE ? p2o_site_axis(s, x) : NULL;
     if (axis)
         return p2o_dim_is_int(axis, NULL);
     for (int i = 0; i < c->nargs && x->whole && x->role != NUMBER_FACTOR; i++)
@@ -302,5 +322,6 @@ Evidence p2o_site_evidence(const Sites *s, const Site *x)
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
     return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind), .role = x->role, .spelled = x->spelled,
                        .usual = is_usual(x), .fixed = stands_by_fixed(s, x), .setting = at && at->library,
+                       .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };
 }

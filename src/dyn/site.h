@@ -37,7 +37,7 @@ void p2o_sites_collect(Sites *s, const Lineup *l);
 void  p2o_site_note(Sites *s, Call *c, double v);
 Site *p2o_site_add(Sites *s, Call *c, Arg *x, NumberRole role, const int64_t *at);
 
-/* The size of the axis along which a site is a place; NULL: none. */
+/* The size of the axis that a site cuts, pads or counts along; NULL: none is known. */
 Dim p2o_site_axis(const Sites *s, const Site *x);
 
 /* What is known of a site's surroundings once types are inferred. */

@@ -17,17 +17,22 @@ enum {
     BITS_UNSPELLED = 1,         /* more, where the line is known and lacks it */
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
+    BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
+    BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
 };
 
-/* The first value, then how far each is from the one before; where it was foretold, all that it could have been. */
-static double bits_held(const Evidence *e)
+/* The first value, then for each how far apart all of them are; where it was foretold by what is cheapest without it,
+ * all that it could have been. */
+static double bits_held(const Evidence *e, bool foretold)
 {
-    double bits = log2(1 + fabs(e->at[0])), most = 0;
-    for (int k = 1; k < e->nfit; k++)
-        bits += log2(1 + fabs(e->at[k] - e->at[k - 1]));
-    for (int k = 0; k < e->ncapture; k++)
-        most = fmax(most, fabs(e->at[k]));
-    return bits + (e->ncapture - e->nfit) * log2(1 + most);
+    int    nfit = foretold ? e->nfit : e->ncapture;
+    double least = e->at[0], most = e->at[0];
+    for (int k = 1; k < e->ncapture; k++) {
+        least = fmin(least, e->at[k]);
+        most = fmax(most, e->at[k]);
+    }
+    return log2(1 + fabs(e->at[0])) + (nfit - 1) * log2(1 + most - least) +
+           (e->ncapture - nfit) * log2(1 + fmax(fabs(least), fabs(most)));
 }
 
 static bool is_one_number(const Evidence *e)
@@ -61,7 +66,7 @@ static double bits_as_number(const Evidence *e)
 /* A float holds the bits of its mantissa, unless it is a short one. */
 static double paid_by(const Evidence *e, const Readings *r)
 {
-    double bits = bits_held(e);
+    double bits = bits_held(e, !r->refuted || !r->n || r->refuted >= r->list[0].bits);
     for (int k = 0; k < e->ncapture && !r->whole; k++)
         bits += fmin(p2o_number_bits(e->at[k]), 52);
     return bits;
@@ -85,12 +90,55 @@ static double saved_in(const Evidence *e, const Expr *x, double *said, int *nsai
     return own + saved_in(e, x->a, said, nsaid) + saved_in(e, x->b, said, nsaid);
 }
 
+static unsigned bases_in(const Expr *x)
+{
+    if (!x)
+        return 0;
+    return x->op == EXPR_SIZE ? 1u << x->base : bases_in(x->a) | bases_in(x->b);
+}
+
+typedef struct Sought {
+    Dim  sym;
+    bool found;
+} Sought;
+
+static void find_symbol(void *user, Dim sym)
+{
+    Sought *s = user;
+    s->found |= sym == s->sym;
+}
+
+static void find_shared(void *user, Dim sym)
+{
+    Sought *s = user;
+    Sought  one = { .sym = sym };
+    p2o_dim_symbols(s->sym, find_symbol, &one);
+    s->found |= one.found;
+}
+
+/* Along an axis, people count by its own size. */
+static double bits_of_sizes(const Evidence *e, const Reading *r)
+{
+    unsigned used = e->own && !p2o_dim_is_int(e->own, NULL) ? bases_in(r->expr) : 0;
+    double   bits = 0;
+    bool     own = false;
+    for (int i = 0; i < r->of->n; i++) {
+        Sought s = { .sym = e->own };
+        if (!(used & 1u << i))
+            continue;
+        p2o_dim_symbols(r->of->dim[i], find_shared, &s);
+        own |= s.found;
+        bits += s.found ? 0 : BITS_OTHER;
+    }
+    return bits + (own ? BITS_OWN : 0);
+}
+
 /* An expression has at most four numbers: two steps, and one more for a multiple. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
     double said[8];
     int    nsaid = 0;
-    return e->line ? r->bits - saved_in(e, r->expr, said, &nsaid) : r->bits;
+    return r->bits + bits_of_sizes(e, r) - (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
 }
 
 /* They agree wherever the model works. */
@@ -127,9 +175,9 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
             v->best_bits = bits;
         }
     }
-    for (int i = 0; i < r->n; i++) {            /* what a check has shown to be wrong is no rival */
+    for (int i = 0; i < r->n; i++) {
         double bits = bits_here(e, &r->list[i]);
-        if (&r->list[i] == v->best || !r->list[i].checked || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
+        if (&r->list[i] == v->best || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
             (number && is_cut_to_number(e, &r->list[i])))
             continue;
         v->rival = &r->list[i];
@@ -141,14 +189,14 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
 {
     Verdict v = { .number_bits = bits_as_number(e), .held = paid_by(e, r), .margin = INFINITY };
     find_cheapest(e, r, &v);
-    if ((v.best && v.best->checked ? v.best_bits : v.rival_bits) >= v.number_bits + MARGIN) {
+    if (v.best_bits >= v.number_bits + MARGIN) {
         v.kind = isfinite(v.number_bits) ? VERDICT_NUMBER : VERDICT_OPEN;
         v.margin = v.best_bits - v.number_bits;
         return v;
     }
     v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
     bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
-    v.kind = v.margin >= MARGIN && paid && v.best->checked ? VERDICT_SIZE : VERDICT_OPEN;
+    v.kind = v.margin >= MARGIN && paid ? VERDICT_SIZE : VERDICT_OPEN;
     return v;
 }
 
@@ -161,7 +209,7 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
         return "no simple expression of the sizes gives that";
     if (isfinite(v->number_bits) && (!v->rival || v->number_bits <= v->rival_bits + MARGIN))
         next = p2o_printf(a, "the number %s", p2o_format_f64(number, e->at[0]));
-    return next ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
+    return next && v->margin < MARGIN ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
 }
 
 /* Sizes to choose from: odd and even ones, small and large ones; then multiples of 12, for models that need them. */

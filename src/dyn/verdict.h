@@ -17,6 +17,7 @@ typedef struct Evidence {               /* where a number stands, and what it wa
     Spelled       spelled;
     bool          usual;                /* the schema's default */
     const Place  *line;                 /* that made the call; NULL: not known */
+    Dim           own;                  /* the size of the axis it stands at; NULL: not known */
     const double *axis;                 /* of a place: its axis's size at the probes; NULL: not known */
     const bool   *allowed;              /* the probes at which readings have to agree; NULL: all */
     bool          fixed;                /* a size of the call's own tensors that never changes is the same */

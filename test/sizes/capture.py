@@ -1,6 +1,7 @@
 """What PyTorch says of a module, kept on disk: captures at fixed or symbolic sizes, exports of
 torch.onnx, and what the module computes at the sizes of the test."""
 import ast
+import collections
 import contextlib
 import glob
 import hashlib
@@ -208,6 +209,22 @@ class Subject:
             ep.example_inputs = None            # the converter has no use for them
             torch.export.save(ep, part)
         return self.kept(self.path("fixed", sizes, "pt2"), make)
+
+    def program(self, sizes):
+        """How often each line makes each call, in PyTorch's capture at these sizes; None where it
+        has none.  Calls that PyTorch leaves out where they do nothing are not counted."""
+        try:
+            with zipfile.ZipFile(self.fixed(sizes)) as z:
+                name = next(n for n in z.namelist() if n.endswith("models/model.json"))
+                nodes = json.loads(z.read(name))["graph_module"]["graph"]["nodes"]
+        except Unexportable:
+            return None
+        counts = collections.Counter()
+        for n in nodes:
+            if not re.match(r"torch.ops.aten.(slice|pad|expand|lift|detach|upsample)", n["target"]):
+                line = n["metadata"].get("stack_trace", "").split("\n")[-1]
+                counts[n["target"], line] += 1
+        return counts
 
     def symbolic(self):
         """(file, the sizes of the example, [input, axis] that PyTorch fixed)"""

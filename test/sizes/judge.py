@@ -5,7 +5,8 @@ class of the result.
   refused   the converter said that it cannot be done
   excluded  right but at sizes that the file itself says it is not for
   branch    differs at a size outside the captured ones, where the module's own code goes on
-            another way
+            another way: takes other instructions, another side of a min or max, or as many turns
+            of a loop as make PyTorch's capture there another program
   wrong     differs at a legal size
   fails     ONNX Runtime raises at a legal size
   crash     the converter died
@@ -112,8 +113,8 @@ class File:
             for k, (dim, n) in enumerate(zip(p.shape, shape)):
                 if isinstance(dim, int) and dim != n:
                     return "axis %d of %s is %d" % (k, p.name, dim)
-                if isinstance(dim, str):
-                    at[dim] = n
+                if isinstance(dim, str) and at.setdefault(dim, n) != n:
+                    return "%s is one size" % dim
         for name, s in self.dims.get("symbols", {}).items():
             if not s.get("min", 0) <= at.get(name, s.get("min", 0)):
                 return "%s >= %d" % (name, s["min"])
@@ -164,15 +165,9 @@ def judge(path, subject, refs, captured):
 
 def worst(subject, bad, captured):
     """Wrong before fails; a branch only where nothing else is wrong."""
-    took = None
     branches, rest = [], []
-    for kind, sizes, why in bad:
-        if outside(sizes, captured):
-            took = took or [instructions(subject, c) for c in captured]
-            if instructions(subject, sizes) not in took:
-                branches.append((kind, sizes, why))
-                continue
-        rest.append((kind, sizes, why))
+    for b in bad:
+        (branches if outside(b[1], captured) and parts(subject, b[1], captured) else rest).append(b)
     kind, sizes, why = min(rest or branches, key=lambda b: (b[0] != "wrong", sum(b[1].values())))
     return Verdict(kind if rest else "branch", "at %s: %s" % (words(sizes), why), at=sizes,
                    captured=captured, bad=len(bad))
@@ -183,9 +178,27 @@ def outside(sizes, captured):
                for s, n in sizes.items())
 
 
+def parts(subject, sizes, captured):
+    """Whether the module goes another way at these sizes than at all of the captured ones."""
+    return (instructions(subject, sizes) not in [instructions(subject, c) for c in captured]
+            or subject.program(sizes) not in [subject.program(c) for c in captured])
+
+
+def noted(function, taken):
+    """min or max that notes which of its arguments it takes."""
+    def choose(*args, **more):
+        value = function(*args, **more)
+        caller = sys._getframe(1)
+        if len(args) > 1:
+            taken.add((caller.f_code, caller.f_lasti, [a == value for a in args].index(True)))
+        return value
+    return choose
+
+
 def instructions(subject, sizes):
     """The set of instructions of the suite's own code that a run takes."""
     taken = set()
+    space = sys.modules[subject.case.cls.__module__].__dict__
 
     def step(frame, event, arg):
         if event == "opcode":
@@ -199,11 +212,13 @@ def instructions(subject, sizes):
         return step
 
     before = sys.gettrace()
+    space.update(min=noted(min, taken), max=noted(max, taken))
     sys.settrace(enter)
     try:
         subject.eager(sizes)
     finally:
         sys.settrace(before)
+        del space["min"], space["max"]
     return taken
 
 

@@ -14,7 +14,8 @@ Ways (--ways takes beginnings: `two` is all of two-*):
   onnx-dynamo, onnx-script     torch.onnx.export at fixed sizes, every axis declared by --input
   python, python-noverify      pt2onnx.export
 An axis that is an expression (2*t) is declared by a name of its own.  The classes of results are in
-judge.py; n/a: PyTorch itself does not export the module so; harness: an error of this program.
+judge.py; parts: refused, and the captures are different programs (a Python loop or branch on a
+size); n/a: PyTorch itself does not export the module so; harness: an error of this program.
 --list KIND,.. prints the results of these classes, and for `illegal` the sizes that a case allows
 and PyTorch does not run at.
 """
@@ -51,7 +52,7 @@ WAYS = (["symbolic"] + ["one-%d" % (k + 1) for k in range(len(capture.ONE))]
         + ["two-%d" % (k + 1) for k in range(len(capture.TWO))]
         + ["planned", "asked", "onnx-dynamo", "onnx-script", "python", "python-noverify"])
 ROWS = ["symbolic", "partly"] + WAYS[1:]
-KINDS = ["right", "refused", "excluded", "branch", "wrong", "fails", "crash", "harness", "n/a"]
+KINDS = ["right", "refused", "parts", "excluded", "branch", "wrong", "fails", "crash", "harness", "n/a"]
 BAD = {"wrong", "fails", "crash", "harness"}
 SILENCE = 600                   # seconds after which a worker is taken for dead
 QUESTIONS = 6                   # captures that are taken because a refusal asks for them
@@ -118,10 +119,13 @@ class Try:
         return self.from_plan(captures, checks)
 
     def from_plan(self, captures, checks):
-        options = []
+        options = self.subject.declared()
         for sizes in checks:
             options += ["--check", self.subject.fixed(sizes)]
-        return self.convert([self.subject.fixed(s) for s in captures], options, captures)
+        verdict = self.convert([self.subject.fixed(s) for s in captures], options, captures)
+        if verdict.kind == "refused" and part_ways(self.subject, captures + checks):
+            verdict.kind = "parts"
+        return verdict
 
     def plan(self):
         """(sizes of captures, sizes of checks)"""
@@ -190,6 +194,12 @@ class Try:
         except Exception as e:
             return Verdict("crash", judge.one_line(e), trace=traceback.format_exc())
         return judge.judge(self.out, subject, subject.refs(), [sizes])
+
+
+def part_ways(subject, captures):
+    """No one file is the model: PyTorch records other programs at other sizes."""
+    first = subject.program(captures[0])
+    return any(subject.program(c) != first for c in captures)
 
 
 @functools.lru_cache(maxsize=None)

@@ -185,7 +185,7 @@ static Verdict weigh(World *w, Evidence e, bool whole, const double *at)
         CHECK(v.best && v.best_bits <= v.held + PAID_SHORT && v.margin >= MARGIN);
         CHECK(v.best_bits + MARGIN <= v.number_bits && v.best_bits + MARGIN <= v.rival_bits);
         for (int i = 0; i < r->n && !e.line; i++)
-            CHECK(&r->list[i] == v.best || !r->list[i].checked || r->list[i].bits >= v.best_bits + MARGIN);
+            CHECK(&r->list[i] == v.best || r->list[i].bits >= v.best_bits + MARGIN);
     }
     if (v.kind == VERDICT_NUMBER) {
         CHECK(v.number_bits + MARGIN <= v.best_bits);

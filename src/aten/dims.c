@@ -82,6 +82,63 @@ static Value *floor_divide(Lower *lo, Dim a, Dim b)
     return emit(lo, ONNX_Div, x, y);
 }
 
+static Value *as_count(Lower *lo, Value *truths) { return cast(lo, truths, DT_I64); }
+
+/* floor(sqrt(n)), less 1 where the double of n or its root was rounded up: past 2^52. */
+static Value *root_value(Lower *lo, Value *n)
+{
+    Value *r = cast(lo, emit(lo, ONNX_Floor, emit(lo, ONNX_Sqrt, cast(lo, n, DT_F64))), DT_I64);
+    Value *over = emit(lo, ONNX_Greater, emit(lo, ONNX_Mul, r, r), n);
+    return emit(lo, ONNX_Sub, r, as_count(lo, over));
+}
+
+static Value *powers_of_two(Lower *lo)
+{
+    int64_t power[63];
+    for (size_t i = 0; i < COUNT_OF(power); i++)
+        power[i] = (int64_t)1 << i;
+    return ints_const(lo, power, COUNT_OF(power));
+}
+
+/* How many powers of two are not above n. */
+static Value *bit_length_value(Lower *lo, Value *n, bool is_natural)
+{
+    if (!is_natural)
+        n = emit(lo, ONNX_Abs, n);
+    Value *counts = as_count(lo, emit(lo, ONNX_GreaterOrEqual, n, powers_of_two(lo)));
+    return emit_with(lo, ONNX_ReduceSum, ATTRS(attr_int("keepdims", 1)), counts, INTS(lo, 0));
+}
+
+/* Cast cuts toward zero, and Round takes halves to even. */
+static Value *rounded_value(Lower *lo, Value *n, OnnxOp join, double factor, OnnxOp round)
+{
+    Value *x = emit(lo, join, cast(lo, n, DT_F64), num(lo, DT_F64, factor));
+    return cast(lo, round ? emit(lo, round, x) : x, DT_I64);
+}
+
+static Value *fn_value(Lower *lo, Dim d)
+{
+    double factor;
+    DimFn  fn = p2o_dim_fn_of(d, &factor);
+    Dim    a = p2o_dim_operand(d, 0);
+    Value *n = dim_value(lo, a);
+    switch (fn) {
+    case FN_ISQRT: return root_value(lo, n);
+    case FN_BIT_LENGTH: return bit_length_value(lo, n, never_negative(lo, a));
+    case FN_POW2:
+        return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), powers_of_two(lo), n);
+    case FN_TRUNC: return rounded_value(lo, n, ONNX_Mul, factor, ONNX_NONE);
+    case FN_FLOOR: return rounded_value(lo, n, ONNX_Mul, factor, ONNX_Floor);
+    case FN_CEIL: return rounded_value(lo, n, ONNX_Mul, factor, ONNX_Ceil);
+    case FN_ROUND: return rounded_value(lo, n, ONNX_Mul, factor, ONNX_Round);
+    case FN_TRUNC_OVER: return rounded_value(lo, n, ONNX_Div, factor, ONNX_NONE);
+    case FN_FLOOR_OVER: return rounded_value(lo, n, ONNX_Div, factor, ONNX_Floor);
+    case FN_CEIL_OVER: return rounded_value(lo, n, ONNX_Div, factor, ONNX_Ceil);
+    case FN_ROUND_OVER: return rounded_value(lo, n, ONNX_Div, factor, ONNX_Round);
+    }
+    return n;
+}
+
 static Value *term_value(Lower *lo, const DimTerm *t, int64_t coef)
 {
     Value *v = NULL;
@@ -151,6 +208,16 @@ static Value *solved(Lower *lo, Dim sym)
     return INTS(lo, 0);
 }
 
+/* Shape arithmetic does not see through these nodes. */
+static Value *knows_size(Lower *lo, Value *v, Dim d)
+{
+    Dim *at = NEW(lo->arena, Dim);
+    *at = d;
+    v->ints = at;
+    v->nints = 1;
+    return v;
+}
+
 static Value *computed(Lower *lo, Dim d)
 {
     switch (p2o_dim_kind(d)) {
@@ -168,6 +235,7 @@ static Value *computed(Lower *lo, Dim d)
     case DIM_MAX:
         return emit(lo, p2o_dim_kind(d) == DIM_MIN ? ONNX_Min : ONNX_Max,
                     dim_value(lo, p2o_dim_operand(d, 0)), dim_value(lo, p2o_dim_operand(d, 1)));
+    case DIM_FN: return knows_size(lo, fn_value(lo, d), d);
     case DIM_SUM: break;
     }
     return sum_value(lo, d);

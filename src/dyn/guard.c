@@ -808,9 +808,19 @@ Dim p2o_guard_dim(const Guard *g, Dims *t, int side)
 
 const char *p2o_dim_python(Dims *t, Dim d)
 {
-    Buf b = { .arena = p2o_dims_arena(t) };
-    for (const char *s = p2o_dim_text(t, d); *s; s++)
-        p2o_put(&b, *s == '^' ? "**" : s, *s == '^' ? 2 : 1);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    Buf               b = { .arena = p2o_dims_arena(t) };
+    for (const char *s = p2o_dim_text(t, d); *s;) {
+        size_t      n = strspn(s, letters);
+        const char *python = s[n] == '(' ? p2o_dim_fn_python((Str){ s, n }) : NULL;
+        if (python)
+            p2o_puts(&b, python);
+        else if (*s == '^')
+            p2o_puts(&b, "**");
+        else
+            p2o_put(&b, s, n ? n : 1);
+        s += python ? n + 1 : n ? n : 1;
+    }
     return b.at;
 }
 

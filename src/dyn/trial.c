@@ -14,6 +14,8 @@ static bool has_min_or_max(Dim d)
         return true;
     if (kind == DIM_FLOORDIV || kind == DIM_MOD)
         return has_min_or_max(p2o_dim_operand(d, 0)) || has_min_or_max(p2o_dim_operand(d, 1));
+    if (kind == DIM_FN)
+        return has_min_or_max(p2o_dim_operand(d, 0));
     for (int i = 0; kind == DIM_SUM && i < p2o_dim_nterm(d); i++)
         for (int k = 0; k < p2o_dim_term(d, i)->natom; k++)
             if (has_min_or_max(p2o_dim_term(d, i)->atom[k]))

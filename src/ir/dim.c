@@ -204,28 +204,46 @@ void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v)
 
 static void mark_used(Dim d) { thaw(d)->is_used = true; }
 
-Dim p2o_dim_opaque(Dims *t, DimKind kind, Dim a, Dim b)
+/* The atom with this key, found or made like `as`. */
+static Dim intern_opaque(Dims *t, Str key, const struct DimExpr *as)
 {
-    int depth = 1 + (a->depth > b->depth ? a->depth : b->depth);
-    int weight = 1 + a->weight + b->weight;
-    if (depth > DIM_MAX_DEPTH || weight > DIM_MAX_WEIGHT)
-        return NULL;
-    uint32_t        key[3] = { (uint32_t)kind, a->id, b->id };
-    Str             bytes = { (const char *)key, sizeof key };
-    struct DimExpr *d = p2o_map_get(&t->opaques, bytes);
+    Dim             a = as->operand[0], b = as->operand[1];
+    int             depth = 1 + (b && b->depth > a->depth ? b->depth : a->depth);
+    int             weight = 1 + a->weight + (b ? b->weight : 0);
+    struct DimExpr *d = p2o_map_get(&t->opaques, key);
     if (d)
         return d;
-    d = new_node(t, kind);
+    if (depth > DIM_MAX_DEPTH || weight > DIM_MAX_WEIGHT)
+        return NULL;
+    d = new_node(t, as->kind);
     d->depth = depth;
     d->weight = weight;
     d->operand[0] = a;
     d->operand[1] = b;
+    d->fn = as->fn;
+    d->factor = as->factor;
     set_self(t, d);
     mark_used(a);
-    mark_used(b);
+    if (b)
+        mark_used(b);
     p2o_dim_find_range(t, d);
-    remember_key(t, &t->opaques, bytes, d);
+    remember_key(t, &t->opaques, key, d);
     return d;
+}
+
+Dim p2o_dim_opaque(Dims *t, DimKind kind, Dim a, Dim b)
+{
+    uint32_t key[3] = { (uint32_t)kind, a->id, b->id };
+    return intern_opaque(t, (Str){ (const char *)key, sizeof key },
+                         &(struct DimExpr){ .kind = kind, .operand = { a, b } });
+}
+
+Dim p2o_dim_fn_atom(Dims *t, DimFn fn, double factor, Dim a)
+{
+    uint32_t key[5] = { DIM_FN, a->id, (uint32_t)fn };
+    memcpy(key + 3, &factor, sizeof factor);
+    struct DimExpr as = { .kind = DIM_FN, .operand = { a }, .fn = fn, .factor = factor };
+    return intern_opaque(t, (Str){ (const char *)key, sizeof key }, &as);
 }
 
 static Dim new_sum(Dims *t, const Poly *p, int depth, int weight)
@@ -297,8 +315,15 @@ int         p2o_dim_nterm(Dim d) { return d->nterm; }
 
 Dim p2o_dim_operand(Dim d, int i)
 {
-    assert(is_opaque(d) && (i == 0 || i == 1));
+    assert(is_opaque(d) && (i == 0 || (i == 1 && d->kind != DIM_FN)));
     return d->operand[i];
+}
+
+DimFn p2o_dim_fn_of(Dim d, double *factor)
+{
+    assert(d->kind == DIM_FN);
+    *factor = d->factor;
+    return d->fn;
 }
 
 const DimTerm *p2o_dim_term(Dim d, int i)
@@ -317,7 +342,11 @@ static bool eval_dim(const Eval *e, Dim d, int64_t *out);
 static bool eval_opaque(const Eval *e, Dim d, int64_t *out)
 {
     int64_t a, b;
-    if (!eval_dim(e, d->operand[0], &a) || !eval_dim(e, d->operand[1], &b))
+    if (!eval_dim(e, d->operand[0], &a))
+        return false;
+    if (d->kind == DIM_FN)
+        return p2o_fn_value(d->fn, d->factor, a, out);
+    if (!eval_dim(e, d->operand[1], &b))
         return false;
     if (d->kind == DIM_MIN || d->kind == DIM_MAX) {
         *out = (a < b) == (d->kind == DIM_MIN) ? a : b;
@@ -401,7 +430,10 @@ static Dim subst_atom(const Subst *s, Dim d)
         return s->fn(s->user, d);
     if (d->kind == DIM_MIN || d->kind == DIM_MAX)
         return subst_extreme(s, d);
-    Dim a = subst_dim(s, d->operand[0]), b = subst_dim(s, d->operand[1]);
+    Dim a = subst_dim(s, d->operand[0]);
+    if (d->kind == DIM_FN)
+        return p2o_dim_fn(s->t, d->fn, d->factor, a);
+    Dim b = subst_dim(s, d->operand[1]);
     return d->kind == DIM_FLOORDIV ? p2o_dim_floordiv(s->t, a, b) : p2o_dim_mod(s->t, a, b);
 }
 
@@ -447,7 +479,8 @@ static void gather_symbols(Symbols *s, Dim d)
     }
     if (is_opaque(d)) {
         gather_symbols(s, d->operand[0]);
-        gather_symbols(s, d->operand[1]);
+        if (d->operand[1])
+            gather_symbols(s, d->operand[1]);
         return;
     }
     for (int i = 0; i < d->nterm; i++)

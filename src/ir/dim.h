@@ -1,8 +1,8 @@
 /* Symbolic integers: the sizes of tensors.
  *
  * A Dim is immutable and interned in its Dims table, so equal means `==`.  Normal form: a sum of
- * integer multiples of products of atoms; an atom is a symbol or an opaque floordiv, mod, min or
- * max of normal forms.  NULL is "not representable" (overflow, division by zero, too large, an
+ * integer multiples of products of atoms; an atom is a symbol or an opaque floordiv, mod, min, max
+ * or function of normal forms.  NULL is "not representable" (overflow, division by zero, too large, an
  * expression that is not an integer): every operation on NULL gives NULL, and the caller asks once.
  *
  * Symbols stand for non-negative sizes unless a range says otherwise.  Questions about two Dims
@@ -58,6 +58,27 @@ Dim p2o_dim_max(Dims *t, Dim a, Dim b);
 Dim p2o_dim_min_of(Dims *t, int n, const Dim *list);    /* n >= 1 */
 Dim p2o_dim_max_of(Dims *t, int n, const Dim *list);
 Dim p2o_dim_pow(Dims *t, Dim a, int64_t e);             /* e >= 0 */
+/* Functions of one Dim.  isqrt has no value below 0, pow2 (2**a) none outside of 0..62; bit_length
+ * is Python's.  The others round factor * a, or a / factor, as Python computes them in doubles. */
+typedef enum DimFn {
+    FN_ISQRT, FN_BIT_LENGTH, FN_POW2,
+    FN_TRUNC, FN_FLOOR, FN_CEIL, FN_ROUND,              /* of factor * a; halves to even */
+    FN_TRUNC_OVER, FN_FLOOR_OVER, FN_CEIL_OVER, FN_ROUND_OVER,  /* of a / factor, likewise */
+} DimFn;
+Dim p2o_dim_fn(Dims *t, DimFn fn, double factor, Dim a);
+/* A float of the program: factor * a, a / factor, sqrt(a) or log2(a). */
+typedef enum RealKind { REAL_TIMES, REAL_OVER, REAL_SQRT, REAL_LOG2 } RealKind;
+typedef struct DimReal {
+    RealKind kind;
+    double   factor;
+    Dim      a;
+} DimReal;
+Dim p2o_dim_rounded(Dims *t, DimFn how, DimReal real);  /* how: FN_TRUNC .. FN_ROUND */
+/* Python's spelling, up to the operand, of a function that p2o_dim_text writes as `name(`; NULL:
+ * none. */
+const char *p2o_dim_fn_python(Str name);
+/* a & mask, for any mask. */
+Dim p2o_dim_and(Dims *t, Dim a, int64_t mask);
 /* a / b where b divides a as a polynomial, so for every b but 0; NULL when that cannot be seen. */
 Dim p2o_dim_exact_div(Dims *t, Dim a, Dim b);
 /* 4*x - 12 without its 4. */
@@ -93,7 +114,9 @@ typedef void DimVisitFn(void *user, Dim sym);
 void p2o_dim_symbols(Dim d, DimVisitFn *fn, void *user);
 
 /* Structure, for code that turns a Dim into something else (nodes, text). */
-typedef enum DimKind { DIM_INT, DIM_SYM, DIM_FLOORDIV, DIM_MOD, DIM_MIN, DIM_MAX, DIM_SUM } DimKind;
+typedef enum DimKind {
+    DIM_INT, DIM_SYM, DIM_FLOORDIV, DIM_MOD, DIM_MIN, DIM_MAX, DIM_FN, DIM_SUM
+} DimKind;
 typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
     int64_t    coef;
     int        natom;
@@ -101,19 +124,20 @@ typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
     const int *power;
 } DimTerm;
 DimKind        p2o_dim_kind(Dim d);
-Dim            p2o_dim_operand(Dim d, int i);           /* 0 or 1, of FLOORDIV .. MAX */
+Dim            p2o_dim_operand(Dim d, int i);           /* 0 or 1, of FLOORDIV .. MAX; 0, of FN */
+DimFn          p2o_dim_fn_of(Dim d, double *factor);    /* of DIM_FN */
 int            p2o_dim_nterm(Dim d);    /* of any: an atom is one term of itself; 0 has none */
 const DimTerm *p2o_dim_term(Dim d, int i);      /* symbols first in table order; constant last */
 
-/* Short text: `past + seq`, `(h + 1)//2`, `8 - s`, `2*b*s`, `b^2`, `max(a, b)`, `s % 8`.  Reads
- * back through p2o_dim_parse as the same Dim. */
+/* Short text: `past + seq`, `(h + 1)//2`, `8 - s`, `2*b*s`, `b^2`, `max(a, b)`, `s % 8`,
+ * `trunc(0.7*s)`, `round(s/3)`.  Reads back through p2o_dim_parse as the same Dim. */
 const char *p2o_dim_text(Dims *t, Dim d);               /* NULL gives "?" */
 
 /* What p2o_dim_text prints, sympy's str form (`((s0 + 1)//2)`, `s0**2`, `Mod(s0, 8)`, `Max(1, s0)`,
  * `s0/2` where exact) and its srepr form (`Add(Symbol('s77', positive=True, integer=True),
  * Integer(1))`); they are one grammar.  NULL with *error set when it does not parse; NULL with
  * *error NULL when it parses but is no integer expression of this kind (floats, booleans ...).
- * Floats count only where rounded at once and exact, as in TruncToInt(1.5*ToFloat(s)). */
+ * Floats count only where rounded at once, as in TruncToInt(0.7*ToFloat(s)). */
 Dim p2o_dim_parse(Dims *t, Str text, const char **error);
 
 #endif

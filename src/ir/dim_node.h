@@ -54,7 +54,9 @@ struct DimExpr {
     int64_t        value;       /* of DIM_INT; the hint of DIM_SYM */
     int64_t        floor;       /* of DIM_SYM; 0: none */
     const char    *name;        /* of DIM_SYM */
-    Dim            operand[2];
+    Dim            operand[2];  /* the second is NULL of DIM_FN */
+    DimFn          fn;          /* of DIM_FN, and its factor: 0 where it has none */
+    double         factor;
     const char    *text;        /* once printed */
 };
 
@@ -70,11 +72,12 @@ struct Dims {
 /* Caches in an immutable node. */
 static inline struct DimExpr *thaw(Dim d) { return (struct DimExpr *)(uintptr_t)d; }
 
-static inline bool is_opaque(Dim d) { return d->kind >= DIM_FLOORDIV && d->kind <= DIM_MAX; }
+static inline bool is_opaque(Dim d) { return d->kind >= DIM_FLOORDIV && d->kind <= DIM_FN; }
 
 /* NULL past the limits. */
 Dim         p2o_dim_intern(Dims *t, const Poly *p);
 Dim         p2o_dim_opaque(Dims *t, DimKind kind, Dim a, Dim b);        /* as it stands */
+Dim         p2o_dim_fn_atom(Dims *t, DimFn fn, double factor, Dim a);   /* as it stands */
 const Mono *p2o_mono_intern(Dims *t, int natom, const Dim *atom, const int *power);
 
 /* < 0 when a comes before b. */
@@ -96,6 +99,17 @@ static inline bool poly_add_dim(Dims *t, Poly *p, Dim d, int64_t k)
 bool p2o_dim_divide(Dims *t, Dim a, Dim b, Dim *q, Dim *r);
 
 static inline Range bounds_of(Dim d) { return d->range; }
+
+typedef enum FnOperand { FN_ALONE, FN_TIMES, FN_OVER } FnOperand;       /* a, factor*a, a/factor */
+const char *p2o_fn_name(DimFn fn);
+FnOperand   p2o_fn_operand(DimFn fn);
+bool        p2o_fn_value(DimFn fn, double factor, int64_t a, int64_t *out);
+Range       p2o_fn_range(Dim d);
+/* d <= operand + *offset for every value that d has, or >= when not `above`; false: not known. */
+bool        p2o_fn_relates(Dim d, bool above, int64_t *offset);
+/* x = num / den where that is exact and short: 2.0, 0.5, -1.25. */
+bool        p2o_short_fraction(double x, int64_t *num, int64_t *den);
+
 /* From the ranges of what d is made of. */
 void  p2o_dim_find_range(Dims *t, Dim d);
 bool  p2o_dim_never_zero(Dim d);

@@ -7,8 +7,9 @@
  *     primary = number | name | name "(" [ item { "," item } ] ")" | "(" expr ")"
  *     item    = expr | string | name "=" item
  *
- * Inside, a value is an exact quotient of Dims, as sympy writes s/2 within floor(); no numerator
- * means that the text is well formed but no such quotient.  Nothing is ever evaluated. */
+ * Inside, a value is an exact quotient of Dims, as sympy writes s/2 within floor(), or a float that
+ * is not exact but can be rounded; no numerator means that the text is well formed but neither.
+ * Nothing is ever evaluated. */
 #include "base/num.h"
 #include "ir/dim_node.h"
 
@@ -19,9 +20,12 @@ enum {
 };
 
 typedef struct Quot {
-    Dim  num;                   /* NULL: no integer expression */
-    Dim  den;                   /* never the number 0 */
-    bool is_float;              /* exact, yet a float in the program: no size until rounded */
+    Dim      num;               /* NULL: no integer expression */
+    Dim      den;               /* never the number 0 */
+    bool     is_float;          /* a float in the program: no size until rounded */
+    bool     is_real;           /* not num / den: factor * num and so on.  0.7 alone has num 1 */
+    RealKind real;
+    double   factor;
 } Quot;
 
 typedef struct DimParser {
@@ -33,13 +37,20 @@ typedef struct DimParser {
     const char *error;
 } DimParser;
 
-static const Quot no_quot = { NULL, NULL, false };
+static const Quot no_quot = { 0 };
 
 static Quot quot_of(DimParser *p, Dim d)
 {
     if (!d || p->t->work > p->work_end)
         return no_quot;
-    return (Quot){ d, p2o_dim_int(p->t, 1), false };
+    return (Quot){ d, p2o_dim_int(p->t, 1) };
+}
+
+static Quot quot_of_real(DimParser *p, RealKind real, double factor, Dim a)
+{
+    if (!a)
+        return no_quot;
+    return (Quot){ a, p2o_dim_int(p->t, 1), true, true, real, factor };
 }
 
 static Quot quot_of_int(DimParser *p, int64_t v) { return quot_of(p, p2o_dim_int(p->t, v)); }
@@ -53,10 +64,34 @@ static Quot quot_over(DimParser *p, Dim num, Dim den, bool is_float)
     return whole ? (Quot){ whole, one, is_float } : (Quot){ num, den, is_float };
 }
 
+/* The whole number of a quotient, float or not; NULL when it is none. */
+static Dim whole_of(Quot a)
+{
+    int64_t d;
+    return a.num && !a.is_real && p2o_dim_is_int(a.den, &d) && d == 1 ? a.num : NULL;
+}
+
+/* A float such as 0.7, which no short fraction is. */
+static bool is_real_number(Quot a)
+{
+    int64_t n;
+    return a.is_real && a.real == REAL_TIMES && p2o_dim_is_int(a.num, &n) && n == 1;
+}
+
+/* Products that round once: 0.7*s, and with a sign. */
+static Quot real_mul(DimParser *p, Quot a, Quot b)
+{
+    int64_t n;
+    Dim     by = whole_of(b);
+    if (p2o_dim_is_int(by, &n) && n == -1 && (a.real == REAL_TIMES || a.real == REAL_OVER))
+        return quot_of_real(p, a.real, -a.factor, a.num);
+    return is_real_number(a) ? quot_of_real(p, REAL_TIMES, a.factor, by) : no_quot;
+}
+
 static Quot quot_add(DimParser *p, Quot a, Quot b)
 {
     bool is_float = a.is_float || b.is_float;
-    if (!a.num || !b.num)
+    if (!a.num || !b.num || a.is_real || b.is_real)
         return no_quot;
     if (a.den == b.den)
         return quot_over(p, p2o_dim_add(p->t, a.num, b.num), a.den, is_float);
@@ -68,51 +103,70 @@ static Quot quot_mul(DimParser *p, Quot a, Quot b)
 {
     if (!a.num || !b.num)
         return no_quot;
+    if (a.is_real || b.is_real)
+        return a.is_real ? real_mul(p, a, b) : real_mul(p, b, a);
     return quot_over(p, p2o_dim_mul(p->t, a.num, b.num), p2o_dim_mul(p->t, a.den, b.den),
                      a.is_float || b.is_float);
 }
 
 static Quot quot_inverse(DimParser *p, Quot a)
 {
-    return a.num ? quot_over(p, a.den, a.num, a.is_float) : no_quot;
+    return a.num && !a.is_real ? quot_over(p, a.den, a.num, a.is_float) : no_quot;
 }
 
-static Quot quot_div(DimParser *p, Quot a, Quot b) { return quot_mul(p, a, quot_inverse(p, b)); }
+static Quot quot_div(DimParser *p, Quot a, Quot b)
+{
+    if (is_real_number(b) && !a.is_real)
+        return quot_of_real(p, REAL_OVER, b.factor, whole_of(a));
+    return quot_mul(p, a, quot_inverse(p, b));
+}
+
 static Quot quot_neg(DimParser *p, Quot a) { return quot_mul(p, quot_of_int(p, -1), a); }
 
 /* The value as a size; NULL when it is none. */
-static Dim integer_of(Quot a)
+static Dim integer_of(Quot a) { return a.is_float ? NULL : whole_of(a); }
+
+/* Towards zero is down where the value is known not to be negative. */
+static Quot quot_rounded(DimParser *p, DimFn how, Quot a)
 {
     int64_t d;
-    return a.num && !a.is_float && p2o_dim_is_int(a.den, &d) && d == 1 ? a.num : NULL;
-}
-
-static Quot quot_floor(DimParser *p, Quot a)
-{
-    return a.num ? quot_of(p, p2o_dim_floordiv(p->t, a.num, a.den)) : no_quot;
-}
-
-static Quot quot_ceil(DimParser *p, Quot a)
-{
-    return a.num ? quot_of(p, p2o_dim_ceildiv(p->t, a.num, a.den)) : no_quot;
-}
-
-/* Towards zero: down where the value is known not to be negative. */
-static Quot quot_trunc(DimParser *p, Quot a)
-{
-    int64_t d;
-    if (!a.num || (p2o_dim_is_int(a.den, &d) && d == 1))
-        return quot_of(p, a.num);
-    if (bounds_of(a.num).lo < 0 || bounds_of(a.den).lo < 0)
+    if (a.is_real)
+        return quot_of(p, p2o_dim_rounded(p->t, how, (DimReal){ a.real, a.factor, a.num }));
+    if (!a.num)
         return no_quot;
-    return quot_floor(p, a);
+    if (how == FN_TRUNC && bounds_of(a.num).lo >= 0 && bounds_of(a.den).lo >= 0)
+        how = FN_FLOOR;
+    if (how == FN_FLOOR)
+        return quot_of(p, p2o_dim_floordiv(p->t, a.num, a.den));
+    if (how == FN_CEIL)
+        return quot_of(p, p2o_dim_ceildiv(p->t, a.num, a.den));
+    if (!p2o_dim_is_int(a.den, &d) || d < -(1ll << 53) || d > 1ll << 53)
+        return no_quot;
+    return quot_of(p, p2o_dim_rounded(p->t, how, (DimReal){ REAL_OVER, (double)d, a.num }));
 }
 
-/* Only constant exponents; negative ones give quotients. */
+/* base^e for a base that is a power of two. */
+static Quot power_of_two(DimParser *p, int64_t base, Dim e)
+{
+    int64_t bits = 0;
+    while (base > 1 && base % 2 == 0) {
+        base /= 2;
+        bits++;
+    }
+    if (base != 1 || bits == 0)
+        return no_quot;
+    return quot_of(p, p2o_dim_fn(p->t, FN_POW2, 0, p2o_dim_mul(p->t, e, p2o_dim_int(p->t, bits))));
+}
+
+/* Constant exponents, of which negative ones give quotients, and powers of two. */
 static Quot quot_pow(DimParser *p, Quot a, Quot e)
 {
     int64_t n;
-    if (!a.num || !p2o_dim_is_int(integer_of(e), &n) || n == INT64_MIN)
+    if (!a.num || a.is_real)
+        return no_quot;
+    if (!p2o_dim_is_int(integer_of(e), &n))
+        return p2o_dim_is_int(integer_of(a), &n) ? power_of_two(p, n, integer_of(e)) : no_quot;
+    if (n == INT64_MIN)
         return no_quot;
     int64_t m = n < 0 ? -n : n;
     Quot    r = quot_over(p, p2o_dim_pow(p->t, a.num, m), p2o_dim_pow(p->t, a.den, m), a.is_float);
@@ -193,25 +247,71 @@ static Quot call_modular(DimParser *p, int n, const Quot *a)
     return quot_mod(p, quot_floordiv(p, a[0], a[1]), a[2]);
 }
 
-/* 2^a; NULL unless a is a number that allows it. */
-static Dim power_of_two(DimParser *p, Quot a)
-{
-    int64_t n;
-    if (!p2o_dim_is_int(integer_of(a), &n) || n < 0 || n > 62)
-        return NULL;
-    return p2o_dim_int(p->t, (int64_t)1 << n);
-}
+static Dim two_to_the(DimParser *p, Quot a) { return p2o_dim_fn(p->t, FN_POW2, 0, integer_of(a)); }
 
 static Quot call_lshift(DimParser *p, int n, const Quot *a)
 {
     (void)n;
-    return quot_of(p, p2o_dim_mul(p->t, integer_of(a[0]), power_of_two(p, a[1])));
+    return quot_of(p, p2o_dim_mul(p->t, integer_of(a[0]), two_to_the(p, a[1])));
 }
 
 static Quot call_rshift(DimParser *p, int n, const Quot *a)
 {
     (void)n;
-    return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a[0]), power_of_two(p, a[1])));
+    return quot_of(p, p2o_dim_floordiv(p->t, integer_of(a[0]), two_to_the(p, a[1])));
+}
+
+/* Of a number and something else. */
+static Dim bits_in_both(DimParser *p, const Quot *a)
+{
+    int64_t mask;
+    if (p2o_dim_is_int(integer_of(a[0]), &mask))
+        return p2o_dim_and(p->t, integer_of(a[1]), mask);
+    bool known = p2o_dim_is_int(integer_of(a[1]), &mask);
+    return known ? p2o_dim_and(p->t, integer_of(a[0]), mask) : NULL;
+}
+
+static Quot call_and(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, bits_in_both(p, a));
+}
+
+static Quot call_or(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    Dim sum = p2o_dim_add(p->t, integer_of(a[0]), integer_of(a[1]));
+    return quot_of(p, p2o_dim_sub(p->t, sum, bits_in_both(p, a)));
+}
+
+static Quot call_isqrt(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, p2o_dim_fn(p->t, FN_ISQRT, 0, integer_of(a[0])));
+}
+
+static Quot call_bit_length(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, p2o_dim_fn(p->t, FN_BIT_LENGTH, 0, integer_of(a[0])));
+}
+
+static Quot call_pow2(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of(p, two_to_the(p, a[0]));
+}
+
+static Quot call_sqrt(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of_real(p, REAL_SQRT, 0, whole_of(a[0]));
+}
+
+static Quot call_log2(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_of_real(p, REAL_LOG2, 0, whole_of(a[0]));
 }
 
 static Quot call_same(DimParser *p, int n, const Quot *a)
@@ -229,7 +329,9 @@ static Quot call_integer(DimParser *p, int n, const Quot *a)
 static Quot call_tofloat(DimParser *p, int n, const Quot *a)
 {
     (void)p, (void)n;
-    return (Quot){ a[0].num, a[0].den, true };
+    Quot q = a[0];
+    q.is_float = true;
+    return q;
 }
 
 static Quot call_rational(DimParser *p, int n, const Quot *a)
@@ -249,19 +351,25 @@ static Quot call_truediv(DimParser *p, int n, const Quot *a)
 static Quot call_floor(DimParser *p, int n, const Quot *a)
 {
     (void)n;
-    return quot_floor(p, a[0]);
+    return quot_rounded(p, FN_FLOOR, a[0]);
 }
 
 static Quot call_ceil(DimParser *p, int n, const Quot *a)
 {
     (void)n;
-    return quot_ceil(p, a[0]);
+    return quot_rounded(p, FN_CEIL, a[0]);
 }
 
 static Quot call_trunc(DimParser *p, int n, const Quot *a)
 {
     (void)n;
-    return quot_trunc(p, a[0]);
+    return quot_rounded(p, FN_TRUNC, a[0]);
+}
+
+static Quot call_round(DimParser *p, int n, const Quot *a)
+{
+    (void)n;
+    return quot_rounded(p, FN_ROUND, a[0]);
 }
 
 typedef Quot CallFn(DimParser *p, int n, const Quot *a);
@@ -292,13 +400,28 @@ static const Function functions[] = {
     { "LShift", call_lshift, 2, 2 },
     { "RShift", call_rshift, 2, 2 },
     { "Identity", call_same, 1, 1 },
+    { "BitwiseFn_bitwise_and", call_and, 2, 2 },
+    { "BitwiseFn_bitwise_or", call_or, 2, 2 },
     { "ToFloat", call_tofloat, 1, 1 },
     { "IntTrueDiv", call_truediv, 2, 2 },
+    { "FloatTrueDiv", call_truediv, 2, 2 },
+    { "sqrt", call_sqrt, 1, 1 },
+    { "OpaqueUnaryFn_sqrt", call_sqrt, 1, 1 },
+    { "log2", call_log2, 1, 1 },
+    { "OpaqueUnaryFn_log2", call_log2, 1, 1 },
     { "floor", call_floor, 1, 1 },
     { "FloorToInt", call_floor, 1, 1 },
+    { "ceil", call_ceil, 1, 1 },
     { "ceiling", call_ceil, 1, 1 },
     { "CeilToInt", call_ceil, 1, 1 },
+    { "int", call_trunc, 1, 1 },
+    { "trunc", call_trunc, 1, 1 },
     { "TruncToInt", call_trunc, 1, 1 },
+    { "round", call_round, 1, 1 },
+    { "RoundToInt", call_round, 1, 1 },
+    { "isqrt", call_isqrt, 1, 1 },
+    { "bit_length", call_bit_length, 1, 1 },
+    { "pow2", call_pow2, 1, 1 },
 };
 
 static Quot bad_dim_text(DimParser *p, const char *expected)
@@ -373,19 +496,15 @@ static bool take_dim_string(DimParser *p, Str *out)
 static Quot parse_relation(DimParser *p);
 static Quot parse_signed(DimParser *p);
 
-/* A float that is a short binary fraction is one exactly: 2.0, 0.5, -1.25. */
 static Quot quot_of_float(DimParser *p, Str s)
 {
-    double x;
+    double  x;
+    int64_t num, den;
     if (!p2o_parse_f64(s, &x))
         return no_quot;
-    for (int64_t den = 1; den <= 1024; den *= 2, x *= 2) {
-        if (!(x > -1e9 && x < 1e9))
-            break;
-        if (x == (double)(int64_t)x)
-            return quot_over(p, p2o_dim_int(p->t, (int64_t)x), p2o_dim_int(p->t, den), true);
-    }
-    return no_quot;
+    if (p2o_short_fraction(x, &num, &den))
+        return quot_over(p, p2o_dim_int(p->t, num), p2o_dim_int(p->t, den), true);
+    return quot_of_real(p, REAL_TIMES, x, p2o_dim_int(p->t, 1));
 }
 
 static bool is_exponent_sign(const DimParser *p, size_t from)
@@ -444,8 +563,12 @@ static bool parse_arguments(DimParser *p, Quots *args, Str *text)
     return !p->error;
 }
 
+/* Python's own functions may have their module before them. */
 static const Function *find_dim_function(Str name)
 {
+    static const char module[] = "math.";
+    if (p2o_str_starts(name, module))
+        name = (Str){ name.p + strlen(module), name.n - strlen(module) };
     for (size_t i = 0; i < COUNT_OF(functions); i++)
         if (str_is(name, functions[i].name))
             return &functions[i];

@@ -111,7 +111,7 @@ typedef struct Relaxed {
 static int relax_atom(Dim atom, bool above, Relaxed out[2], bool *all)
 {
     Dim     a = atom->operand[0], b = atom->operand[1];
-    int64_t c = b->kind == DIM_INT ? b->value : 0;
+    int64_t c = b && b->kind == DIM_INT ? b->value : 0;
     *all = false;
     switch (atom->kind) {
     case DIM_MIN:
@@ -126,6 +126,9 @@ static int relax_atom(Dim atom, bool above, Relaxed out[2], bool *all)
             return 1;
         }
         break;
+    case DIM_FN:
+        out[0] = (Relaxed){ a, 0, 1 };
+        return p2o_fn_relates(atom, above, &out[0].offset);
     default:
         break;
     }
@@ -262,7 +265,7 @@ static Range range_of_node(Dims *t, Dim d)
     Range a = unbounded, b = unbounded;
     if (is_opaque(d)) {
         a = bounds_of(d->operand[0]);
-        b = bounds_of(d->operand[1]);
+        b = d->operand[1] ? bounds_of(d->operand[1]) : unbounded;
     }
     switch (d->kind) {
     case DIM_INT:      return (Range){ d->value, d->value };
@@ -271,6 +274,7 @@ static Range range_of_node(Dims *t, Dim d)
     case DIM_MOD:      return range_of_mod(a, b);
     case DIM_MIN:      return (Range){ smaller(a.lo, b.lo), smaller(a.hi, b.hi) };
     case DIM_MAX:      return (Range){ larger(a.lo, b.lo), larger(a.hi, b.hi) };
+    case DIM_FN:       return p2o_fn_range(d);
     case DIM_SUM:      break;
     }
     p.n = 0;

@@ -2,6 +2,7 @@
  * theirs inside products, where `a*b//c` would be right but unclear. */
 #include <inttypes.h>
 
+#include "base/num.h"
 #include "ir/dim_node.h"
 
 static void put_dim(Buf *b, Dim d);
@@ -29,7 +30,7 @@ static bool is_tight(Dim d)
 {
     if (d->kind == DIM_INT)
         return d->value >= 0;
-    return d->kind == DIM_SYM || d->kind == DIM_MIN || d->kind == DIM_MAX;
+    return d->kind == DIM_SYM || d->kind == DIM_MIN || d->kind == DIM_MAX || d->kind == DIM_FN;
 }
 
 /* 2*b*s^2, without quotients and remainders among the factors. */
@@ -51,8 +52,31 @@ static void put_operand(Buf *b, Dim d, bool left)
         put_in_parens(b, d);
 }
 
+/* trunc(0.7*s): a factor multiplies all of the operand, for (0.7*2)*s may be another float. */
+static void put_fn(Buf *b, Dim d)
+{
+    FnOperand operand = p2o_fn_operand(d->fn);
+    char      factor[32];
+    p2o_format_f64(factor, d->factor);
+    p2o_putf(b, "%s(", p2o_fn_name(d->fn));
+    if (operand == FN_ALONE) {
+        put_dim(b, d->operand[0]);
+    } else if (operand == FN_TIMES) {
+        p2o_putf(b, "%s*", factor);
+        put_operand(b, d->operand[0], false);
+    } else {
+        put_operand(b, d->operand[0], true);
+        p2o_putf(b, d->factor < 0 ? "/(%s)" : "/%s", factor);
+    }
+    p2o_puts(b, ")");
+}
+
 static void put_opaque(Buf *b, Dim d)
 {
+    if (d->kind == DIM_FN) {
+        put_fn(b, d);
+        return;
+    }
     if (d->kind == DIM_MIN || d->kind == DIM_MAX) {
         p2o_puts(b, d->kind == DIM_MIN ? "min(" : "max(");
         put_chain(b, d, d->kind);

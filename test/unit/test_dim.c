@@ -6,6 +6,7 @@
 #include "ir/dim.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static Arena *arena;
 static Dims  *t;
@@ -607,13 +608,12 @@ static void test_srepr(void)
     CHECK(is_no_integer("Float('1.5', precision=53)"));
     CHECK(is_no_integer("Float('nan', precision=53)"));
     CHECK(is_no_integer("Mul(Float('2.0', precision=53), " S("s0") ")"));
-    CHECK(is_no_integer("Max(1, TruncToInt(Mul(Float('1.7', precision=53), ToFloat(s0))))"));
-    CHECK(is_no_integer("TruncToInt(IntTrueDiv(s0 - 9, Integer(2)))"));
+    CHECK(is_no_integer("Max(1, Mul(Float('1.7', precision=53), ToFloat(s0)))"));
     CHECK(is_no_integer("Rational(1, 2)") && is_no_integer("Rational(1, 0)"));
     CHECK(is_no_integer("IntTrueDiv(Mul(Integer(2), " S("s0") "), Integer(2))"));
     CHECK(is_no_integer("Pow(" S("s0") ", Rational(1, 2))"));
     CHECK(is_no_integer("Pow(" S("s0") ", Integer(-1))"));
-    CHECK(is_no_integer("Pow(Integer(2), " S("s0") ")") && is_no_integer("LShift(s0, s1)"));
+    CHECK(is_no_integer("Pow(Integer(3), " S("s0") ")"));
     CHECK(is_no_integer("Equality(" S("s0") ", Integer(3))"));
     CHECK(is_no_integer("Piecewise(ExprCondPair(Integer(1), s0 > 2), ExprCondPair(s0, true))"));
     CHECK(is_no_integer("OpaqueUnaryFn_sqrt(ToFloat(s0))") && is_no_integer("-oo"));
@@ -654,7 +654,7 @@ static void test_str(void)
     CHECK(is_no_integer("1.5") && is_no_integer("2.0*s0") && is_no_integer("1e-3*s0"));
     CHECK(is_no_integer("s0 % 2.0") && is_no_integer("s0 // 0") && is_no_integer("s0**s1"));
     CHECK(is_no_integer("9223372036854775808") && is_no_integer("s0*9223372036854775807*2"));
-    CHECK(is_no_integer("TruncToInt(1e300*ToFloat(s0))") && is_no_integer("Round(s0/2)"));
+    CHECK(is_no_integer("TruncToInt(1e400*ToFloat(s0))") && is_no_integer("Round(s0/2)"));
     finish();
 }
 
@@ -741,12 +741,13 @@ static void test_limits(void)
 /* The other side of the properties: a plain expression and its plain value. */
 
 typedef enum TreeOp {
-    T_INT, T_SYM, T_ADD, T_SUB, T_MUL, T_DIV, T_CEIL, T_MOD, T_MIN, T_MAX
+    T_INT, T_SYM, T_ADD, T_SUB, T_MUL, T_DIV, T_CEIL, T_MOD, T_MIN, T_MAX, T_FN
 } TreeOp;
 
 typedef struct Tree {
     TreeOp             op;
-    int64_t            v;               /* value, or number of the symbol */
+    int64_t            v;               /* value, or number of the symbol or of the function */
+    double             factor;          /* of T_FN */
     const struct Tree *a, *b;
 } Tree;
 
@@ -769,6 +770,42 @@ static uint64_t any(uint64_t n)
     return (state >> 11) % n;
 }
 
+static bool tree_value(const Tree *e, int64_t *out);
+
+/* Far from overflow, and by other means than the Dims'. */
+static bool fn_tree_value(const Tree *e, int64_t *out)
+{
+    int64_t a, r = 0;
+    double  x;
+    if (!tree_value(e->a, &a) || a < -1000000 || a > 1000000)
+        return false;
+    x = e->v >= FN_TRUNC_OVER ? (double)a / e->factor : (double)a * e->factor;
+    switch (e->v) {
+    case FN_ISQRT:
+        while (a >= 0 && (r + 1) * (r + 1) <= a)
+            r++;
+        *out = r;
+        return a >= 0;
+    case FN_BIT_LENGTH:
+        for (a = a < 0 ? -a : a; a >> r; r++)
+            ;
+        break;
+    case FN_POW2:
+        r = a >= 0 && a < 30 ? 1 << a : 0;
+        *out = r;
+        return r > 0;
+    case FN_TRUNC:
+    case FN_TRUNC_OVER: r = (int64_t)x; break;
+    case FN_FLOOR:
+    case FN_FLOOR_OVER: r = (int64_t)x - ((double)(int64_t)x > x); break;
+    case FN_CEIL:
+    case FN_CEIL_OVER: r = (int64_t)x + ((double)(int64_t)x < x); break;
+    default: r = llrint(x); break;
+    }
+    *out = r;
+    return true;
+}
+
 static bool tree_value(const Tree *e, int64_t *out)
 {
     int64_t a = 0, b = 0;
@@ -776,6 +813,8 @@ static bool tree_value(const Tree *e, int64_t *out)
         *out = e->op == T_INT ? e->v : values[e->v];
         return true;
     }
+    if (e->op == T_FN)
+        return fn_tree_value(e, out);
     if (!tree_value(e->a, &a) || !tree_value(e->b, &b))
         return false;
     bool          divides = e->op == T_DIV || e->op == T_CEIL || e->op == T_MOD;
@@ -837,10 +876,21 @@ static Pair combine(TreeOp op, Pair a, Pair b)
     return (Pair){ e, apply(op, a.dim, b.dim) };
 }
 
+static Pair function_of(Pair a)
+{
+    static const double factors[] = { 0.7, 0.3, 1.1, 1.0 / 3, -0.7, 0.5, 1.5, -2.75, 3, 1, 10, 0.01 };
+    Tree *e = NEW(arena, Tree);
+    *e = (Tree){ .op = T_FN, .v = (int64_t)any(FN_ROUND_OVER + 1), .factor = factors[any(COUNT_OF(factors))],
+                 .a = a.tree };
+    return (Pair){ e, p2o_dim_fn(t, (DimFn)e->v, e->factor, a.dim) };
+}
+
 static Pair random_expr(int depth)
 {
     if (depth == 0 || any(6) == 0)
         return leaf();
+    if (any(8) == 0)
+        return function_of(random_expr(depth - 1));
     TreeOp op = (TreeOp)(T_ADD + any(T_MAX - T_ADD + 1));
     Pair   a = random_expr(depth - 1);
     bool   by_number = (op == T_DIV || op == T_CEIL || op == T_MOD) && any(3) > 0;

@@ -1,5 +1,7 @@
 #include "dyn/float.h"
 
+#include <math.h>
+
 typedef struct FloatMaker {
     Ops           *ops;
     Program       *prog;
@@ -40,6 +42,8 @@ static Arg float_value(FloatMaker *m, const Expr *e)
     case EXPR_SQRT: return float_call(m, "torch::_sym_sqrt", 1, (Arg[]){ float_value(m, e->a) });
     case EXPR_LOG2: return float_call(m, "torch::_sym_log2", 1, (Arg[]){ float_value(m, e->a) });
     case EXPR_LOG:
+        if (e->a->op == EXPR_NUMBER)
+            return arg_float(log(e->a->number));
         return float_call(m, "_operator::mul", 2, (Arg[]){ float_call(m, "torch::_sym_log2", 1, (Arg[]){ float_value(m, e->a) }),
                                                            arg_float(0.69314718055994530942) });
     case EXPR_QUOTIENT: return float_pair(m, "_operator::truediv", e);

@@ -4,6 +4,8 @@
 
 #include "base/num.h"
 
+#define PI 3.14159265358979323846
+
 /* Bits of the parts of an expression: lengths of what a person would type, chosen by eye and held against what the
  * suite of modules (test/sizes) shows to be right and wrong. */
 enum {
@@ -13,6 +15,8 @@ enum {
     BITS_LEAST = 2,             /* more, for max with 0 or 1 */
     BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little to say */
     BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have an int */
+    BITS_REMAINDER = 6,         /* more, for what is multiplied or divided after a remainder or a root */
+    BITS_PI = 4,
     BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
 };
 
@@ -40,6 +44,7 @@ static double decimal_digits(double v)
     return 0;
 }
 
+
 static bool near_whole(double v) { return fabs(v - round(v)) <= 1e-11 * fabs(v) && fabs(v) < 1e6 && round(v) != 0; }
 
 /* 0.125 is 1/8, 0.3535.. is 1/sqrt(8): numbers that a constructor computes. */
@@ -57,6 +62,9 @@ double p2o_number_bits(double v)
     for (int i = 0; i < 5; i++)
         if (near_whole(forms[i]))
             best = fmin(best, (i < 4 ? BITS_OP : 2 * BITS_OP) + whole_bits(round(forms[i])));
+    for (int q = 1; q <= 4; q *= 2)
+        if (near_whole(v * q / PI))
+            best = fmin(best, BITS_OP + BITS_PI + whole_bits(q) + whole_bits(round(v * q / PI)) - 2);
     for (int q = 2; q <= 64; q++)
         if (near_whole(v * q))
             best = fmin(best, BITS_OP + whole_bits(q) + whole_bits(round(v * q)));
@@ -234,12 +242,21 @@ static const struct {
 static void to_multiple(const Enumeration *e, const Valued *x, const Valued *c, ThenFn *then)
 {
     static const ExprOp part[] = { EXPR_FLOOR, EXPR_CEIL };
+    bool                plain = x->expr.op == EXPR_SIZE || x->expr.op == EXPR_ADD || x->expr.op == EXPR_SUB;
     for (int i = 0; i < 2; i++) {
         Valued q, m;
-        if (combine(e, &q, part[i], x, c, x->bits + BITS_OP + c->bits + i) &&
+        double bits = x->bits + BITS_OP + c->bits + i + (plain ? 0 : BITS_REMAINDER);
+        if (combine(e, &q, part[i], x, c, bits) &&
             combine(e, &m, EXPR_MUL, &q, c, q.bits + BITS_OP))
             then(e, &m);
     }
+}
+
+/* Nobody computes further with what is left over, but adds it. */
+static double bits_of_remainder(const Valued *x, ExprOp op)
+{
+    bool remainder = x->expr.op == EXPR_MOD || x->expr.op == EXPR_LACK;
+    return remainder && op != EXPR_ADD && op != EXPR_SUB ? BITS_REMAINDER : 0;
 }
 
 static void with_number(const Enumeration *e, const Valued *x, const int *list, size_t n, ThenFn *then)
@@ -248,8 +265,9 @@ static void with_number(const Enumeration *e, const Valued *x, const int *list, 
         Valued c = number_of(e, list[k]), v;
         for (size_t i = 0; i < sizeof beside_number / sizeof *beside_number; i++) {
             const Valued *left = beside_number[i].swapped ? &c : x, *right = beside_number[i].swapped ? x : &c;
-            double        bits = x->bits + BITS_OP + c.bits + beside_number[i].more;
-            if (!(beside_number[i].from_two && list[k] == 1) && combine(e, &v, beside_number[i].op, left, right, bits))
+            ExprOp        op = beside_number[i].op;
+            double        bits = x->bits + BITS_OP + c.bits + beside_number[i].more + bits_of_remainder(x, op);
+            if (!(beside_number[i].from_two && list[k] == 1) && combine(e, &v, op, left, right, bits))
                 then(e, &v);
         }
         if (list[k] > 1)
@@ -270,16 +288,18 @@ static void with_other(const Enumeration *e, const Valued *x, const Valued *y, b
             then(e, &v);
 }
 
-/* x*(x - 1)//2 and x*(x + 1)//2: as many as there are pairs. */
+/* x*(x - 1) and x*(x + 1), and half of it: as many as there are pairs. */
 static void pair_counts(const Enumeration *e, const Valued *x, ThenFn *then)
 {
     static const ExprOp next[] = { EXPR_SUB, EXPR_ADD };
     Valued              one = number_of(e, 1), two = number_of(e, 2), other, product, half;
     for (int i = 0; i < 2; i++)
         if (combine(e, &other, next[i], x, &one, x->bits + BITS_OP) &&
-            combine(e, &product, EXPR_MUL, x, &other, other.bits + x->bits + BITS_OP) &&
-            combine(e, &half, EXPR_FLOOR, &product, &two, product.bits + BITS_OP))
-            then(e, &half);
+            combine(e, &product, EXPR_MUL, x, &other, other.bits + x->bits + BITS_OP)) {
+            then(e, &product);
+            if (combine(e, &half, EXPR_FLOOR, &product, &two, product.bits + BITS_OP))
+                then(e, &half);
+        }
 }
 
 /* int(0.7 * n), and rounded otherwise. */
@@ -304,10 +324,19 @@ static void share_forms(const Enumeration *e, const Valued *x, ThenFn *then)
 static void special_forms(const Enumeration *e, const Valued *x, ThenFn *then)
 {
     static const ExprOp ops[] = { EXPR_ROOT, EXPR_BITS };
-    Valued              one = number_of(e, 1), v, low, bits, power;
-    for (int i = 0; i < 2; i++)
-        if (combine(e, &v, ops[i], x, NULL, x->bits + BITS_OP + BITS_SPECIAL))
+    Valued              one = number_of(e, 1), v, w, low, bits, power;
+    for (int i = 0; i < 2; i++) {
+        double bits_of = x->bits + BITS_OP + BITS_SPECIAL;
+        if (combine(e, &v, ops[i], x, NULL, bits_of))
             then(e, &v);
+        combine(e, &low, EXPR_SUB, x, &one, x->bits);
+        if (!combine(e, &v, ops[i], &low, NULL, bits_of + 1))
+            continue;
+        if (ops[i] == EXPR_BITS)                        /* the logarithm rounded up, the root rounded up */
+            then(e, &v);
+        else if (combine(e, &w, EXPR_ADD, &v, &one, v.bits))
+            then(e, &w);
+    }
     for (int i = 0; i < 2; i++) {
         bool below = i && combine(e, &bits, EXPR_BITS, x, NULL, x->bits) &&
                      combine(e, &low, EXPR_SUB, &bits, &one, x->bits);
@@ -394,12 +423,34 @@ void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user)
     }
 }
 
+static void say_pair(const Enumeration *e, ExprOp op, const Valued *x, const Valued *y)
+{
+    Valued out;
+    if (combine(e, &out, op, x, y, x->bits + y->bits + BITS_OP))
+        say(e, &out);
+}
+
+/* log(n) / log(512), log(n, 20) */
+static void logarithms_to(const Enumeration *e, const Valued *v)
+{
+    static const double to[] = { 10, 16, 20, 32, 50, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 10000 };
+    Valued              log_of;
+    if (!combine(e, &log_of, EXPR_LOG, v, NULL, v->bits + BITS_OP))
+        return;
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        Valued number = number_of(e, to[i]), base;
+        if (combine(e, &base, EXPR_LOG, &number, NULL, number.bits))
+            say_pair(e, EXPR_QUOTIENT, &log_of, &base);
+    }
+}
+
 /* Of a whole expression: itself, its root, logarithms and the inverses, times or divided by a number. */
 static void float_forms(const Enumeration *e, const Valued *v)
 {
-    static const double factors[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 10000 };
+    static const double factors[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 10000,
+                                      PI, 2 * PI, PI / 2 };
     static const ExprOp ops[] = { EXPR_SIZE, EXPR_SQRT, EXPR_LOG, EXPR_LOG2 };
-    Valued              one = number_of(e, 1), form, inverse, out;
+    Valued              one = number_of(e, 1), form;
     for (int i = 0; i < 4; i++) {
         form = *v;
         if (i && !combine(e, &form, ops[i], v, NULL, v->bits + BITS_OP + (i > 1)))
@@ -408,35 +459,29 @@ static void float_forms(const Enumeration *e, const Valued *v)
         plain.bits += i ? 0 : BITS_WHOLE;
         if (plain.bits <= DEAREST)
             say(e, &plain);
-        if (combine(e, &inverse, EXPR_QUOTIENT, &one, &form, form.bits + BITS_OP))
-            say(e, &inverse);
+        one.bits = 0;
+        say_pair(e, EXPR_QUOTIENT, &one, &form);
         for (size_t k = 0; k < sizeof factors / sizeof *factors; k++) {
             Valued c = number_of(e, factors[k]);
-            if (combine(e, &out, EXPR_QUOTIENT, &form, &c, form.bits + BITS_OP + c.bits))
-                say(e, &out);
-            if (combine(e, &out, EXPR_QUOTIENT, &c, &form, form.bits + BITS_OP + c.bits))
-                say(e, &out);
-            if (combine(e, &out, EXPR_MUL, &form, &c, form.bits + BITS_OP + c.bits))
-                say(e, &out);
+            say_pair(e, EXPR_QUOTIENT, &form, &c);
+            say_pair(e, EXPR_QUOTIENT, &c, &form);
+            say_pair(e, EXPR_MUL, &form, &c);
         }
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
             Valued c = number_of(e, shares[k]);
-            if (combine(e, &out, EXPR_MUL, &form, &c, form.bits + BITS_OP + c.bits))
-                say(e, &out);
-            if (combine(e, &out, EXPR_ADD, &form, &c, form.bits + BITS_OP + c.bits))
-                say(e, &out);
-            if (combine(e, &out, EXPR_SUB, &form, &c, form.bits + BITS_OP + c.bits))
-                say(e, &out);
+            say_pair(e, EXPR_MUL, &form, &c);
+            say_pair(e, EXPR_QUOTIENT, &c, &form);
+            say_pair(e, EXPR_ADD, &form, &c);
+            say_pair(e, EXPR_SUB, &form, &c);
         }
     }
+    logarithms_to(e, v);
     for (int i = 0; i < e->bases->n; i++) {
         Valued s = size_of(e, i);
         if (v->expr.op == EXPR_SIZE && v->expr.base == i)
             continue;
-        if (combine(e, &out, EXPR_QUOTIENT, v, &s, v->bits + s.bits + BITS_OP))
-            say(e, &out);
-        if (combine(e, &out, EXPR_QUOTIENT, &s, v, v->bits + s.bits + BITS_OP))
-            say(e, &out);
+        say_pair(e, EXPR_QUOTIENT, v, &s);
+        say_pair(e, EXPR_QUOTIENT, &s, v);
     }
 }
 
@@ -444,9 +489,12 @@ void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user)
 {
     Enumeration e = { b, fn, user };
     for (int i = 0; i < b->n; i++) {
-        Valued x = size_of(&e, i);
+        Valued x = size_of(&e, i), square;
         float_forms(&e, &x);
         with_number(&e, &x, small, sizeof small / sizeof *small, float_forms);
+        pair_counts(&e, &x, float_forms);
+        if (combine(&e, &square, EXPR_MUL, &x, &x, x.bits * 2 + BITS_OP))
+            float_forms(&e, &square);
         for (int k = 0; k < b->n; k++) {
             Valued y = size_of(&e, k);
             if (k != i)
@@ -468,24 +516,14 @@ const Expr *p2o_expr_keep(Arena *a, const Expr *e)
 
 bool p2o_expr_is_number(const Expr *e) { return e->op == EXPR_NUMBER; }
 
-/* int(0.7 * n) is 7 * n // 10, if floats never round it to another: asked for all sizes up to a million. */
-static bool is_exact_share(double share, int64_t p, int64_t q)
-{
-    enum { LARGEST_SIZE = 1 << 20 };
-    for (int64_t n = 0; n <= LARGEST_SIZE; n++)
-        if ((int64_t)(share * (double)n) != p * n / q)
-            return false;
-    return true;
-}
-
+/* int(0.75 * n) is 3 * n // 4: floats have these shares as they are. */
 static Dim scaled_dim(Dims *t, Dim a, double share)
 {
-    for (int64_t q = 1; q <= 20; q++) {
-        int64_t p = (int64_t)round(share * (double)q);
-        if (fabs(share * (double)q - (double)p) < 1e-12 && is_exact_share(share, p, q))
-            return p2o_dim_floordiv(t, p2o_dim_mul(t, a, p2o_dim_int(t, p)), p2o_dim_int(t, q));
-    }
-    return NULL;
+    enum { FINEST = 16 };
+    for (int64_t q = 1; q <= FINEST; q *= 2)
+        if (share * (double)q == floor(share * (double)q))
+            return p2o_dim_floordiv(t, p2o_dim_mul(t, a, p2o_dim_int(t, (int64_t)(share * (double)q))), p2o_dim_int(t, q));
+    return p2o_dim_fn(t, FN_TRUNC, share, a);
 }
 
 Dim p2o_expr_dim(const Bases *b, const Expr *e)
@@ -504,7 +542,12 @@ Dim p2o_expr_dim(const Bases *b, const Expr *e)
     case EXPR_LACK: return p2o_dim_mod(t, p2o_dim_neg(t, x), y);
     case EXPR_MIN: return p2o_dim_min(t, x, y);
     case EXPR_MAX: return p2o_dim_max(t, x, y);
+    case EXPR_ROOT: return p2o_dim_fn(t, FN_ISQRT, 0, x);
+    case EXPR_BITS: return p2o_dim_fn(t, FN_BIT_LENGTH, 0, x);
+    case EXPR_POWER: return p2o_dim_fn(t, FN_POW2, 0, x);
     case EXPR_SCALED: return x ? scaled_dim(t, x, e->number) : NULL;
+    case EXPR_RAISED: return p2o_dim_fn(t, FN_CEIL, e->number, x);
+    case EXPR_ROUNDED: return p2o_dim_fn(t, FN_ROUND, e->number, x);
     default: return NULL;
     }
 }
@@ -519,12 +562,6 @@ static const char *infix_text(Arena *a, const Bases *b, const char *op, const Ex
     return p2o_printf(a, "(%s %s %s)", p2o_expr_text(a, b, e->a), op, p2o_expr_text(a, b, e->b));
 }
 
-static const char *share_text(Arena *a, const Bases *b, const char *name, const Expr *e)
-{
-    char number[32];
-    return p2o_printf(a, "%s(%s*%s)", name, p2o_format_f64(number, e->number), p2o_expr_text(a, b, e->a));
-}
-
 const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
 {
     char number[32];
@@ -533,15 +570,9 @@ const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
         return p2o_dim_text(b->dims, d);
     switch (e->op) {
     case EXPR_NUMBER: return p2o_printf(a, "%s", p2o_format_f64(number, e->number));
-    case EXPR_ROOT: return call_text(a, b, "isqrt", e);
-    case EXPR_BITS: return call_text(a, b, "bit_length", e);
     case EXPR_SQRT: return call_text(a, b, "sqrt", e);
     case EXPR_LOG: return call_text(a, b, "log", e);
     case EXPR_LOG2: return call_text(a, b, "log2", e);
-    case EXPR_POWER: return p2o_printf(a, "2**%s", p2o_expr_text(a, b, e->a));
-    case EXPR_SCALED: return share_text(a, b, "int", e);
-    case EXPR_RAISED: return share_text(a, b, "ceil", e);
-    case EXPR_ROUNDED: return share_text(a, b, "round", e);
     case EXPR_QUOTIENT: return infix_text(a, b, "/", e);
     case EXPR_ADD: return infix_text(a, b, "+", e);
     case EXPR_SUB: return infix_text(a, b, "-", e);
@@ -552,7 +583,7 @@ const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
     case EXPR_LACK: return p2o_printf(a, "(-%s %% %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
     case EXPR_MIN: return p2o_printf(a, "min(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
     case EXPR_MAX: return p2o_printf(a, "max(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
-    case EXPR_SIZE: break;
+    default: break;                             /* whole ones are Dims */
     }
     return "?";
 }

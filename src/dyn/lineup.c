@@ -79,9 +79,19 @@ static bool was_put_in(const Aligning *a, const Var *v)
     return false;
 }
 
-/* v is x after calls that the first capture lacked. */
+static bool has_numbers(const Call *c)
+{
+    for (int i = 1; i < c->nargs; i++)
+        if (c->args[i].kind == ARG_INT || c->args[i].kind == ARG_LIST)
+            return true;
+    return false;
+}
+
+/* v is x after calls that the first capture lacked.  Copies that capture k lacks do nothing at any size. */
 static bool is_put_in_after(const Aligning *a, const Var *v, const Var *x)
 {
+    while (x && a->gone[x->id] && !has_numbers(x->def))
+        x = x->def->args[0].var;
     while (v && v != x && was_put_in(a, v))
         v = v->def->args[0].var;
     return v == x;
@@ -305,9 +315,8 @@ static bool pass_over(Aligning *a, const Call *d)
 {
     if (!d || !can_be_idle(d) || !a->to_first[d->args[0].var->id])
         return false;
-    for (int i = 1; i < d->nargs; i++)
-        if (d->args[i].kind == ARG_INT || d->args[i].kind == ARG_LIST)
-            return false;                       /* it has numbers: at other sizes it does something */
+    if (has_numbers(d))
+        return false;                           /* at other sizes it does something */
     pair_vars(a, a->to_first[d->args[0].var->id], d->outs[0]);
     return true;
 }

@@ -11,7 +11,8 @@
 static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122, 106 },
                                                 { 40, 51, 34, 61, 46, 37, 58, 67 },
                                                 { 9, 7, 11, 14, 13, 6, 10, 15 } };
-static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 4, 3, 5, 2, 4, 3 },
+/* The last are those of a check in which all symbols are equal: some models do otherwise with squares. */
+static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
                                                 { 16, 32, 64, 8, 16, 32, 64, 8 },
                                                 { 20, 30, 100, 50, 24, 60, 90, 80 },
                                                 { 5, 6, 7, 4, 6, 5, 7, 4 },
@@ -36,8 +37,9 @@ static void choose(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < PLAN_CAPTURES; k++)
             p->captures[k][i] = inside(t, symbols[i], pool[(k + i) % PLAN_CAPTURES][(3 * i + turn * (2 * k + 1) + k * (turn / 8)) % 8]);
-        for (int k = 0; k < PLAN_CHECKS; k++)
-            p->checks[k][i] = inside(t, symbols[i], checks[(k + i) % PLAN_CHECKS][(3 * i + k) % 8]);
+        for (int k = 0; k < PLAN_CHECKS - 1; k++)
+            p->checks[k][i] = inside(t, symbols[i], checks[(k + i) % (PLAN_CHECKS - 1)][(3 * i + k + turn) % 8]);
+        p->checks[PLAN_CHECKS - 1][i] = inside(t, symbols[i], checks[PLAN_CHECKS - 1][turn % 8]);
     }
 }
 
@@ -115,19 +117,31 @@ static size_t confusions(Dims *t, const Dim *symbols, int n, const Plan *p)
     return count;
 }
 
-/* A symbol that has one remainder in all captures hides what depends on it. */
-static size_t hidden_remainders(const Plan *p, int n)
+static bool has_remainder(int64_t (*at)[PLAN_MOST], int n, int symbol, int64_t by, int64_t remainder)
 {
-    enum { WEIGHT = 1 << CHEAP };
+    for (int k = 0; k < n; k++)
+        if (at[k][symbol] % by == remainder)
+            return true;
+    return false;
+}
+
+/* A remainder that a symbol has in no capture hides what depends on it: of small numbers each counts, checks included,
+ * and of others a symbol must have more than one. */
+static size_t hidden_remainders(Plan *p, int n)
+{
+    enum { WEIGHT = 1 << CHEAP, SMALL = 4 };
     static const int64_t by[] = { 2, 3, 4, 5, 7, 8 };
     size_t               count = 0;
     for (int i = 0; i < n; i++) {
         for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
-            int64_t first = p->captures[0][i] % by[k];
-            bool    alike = true;
-            for (int c = 1; c < PLAN_CAPTURES; c++)
-                alike &= p->captures[c][i] % by[k] == first;
-            count += alike ? WEIGHT : 0;
+            int64_t among = 0;
+            for (int64_t r = 0; r < by[k]; r++) {
+                bool captured = has_remainder(p->captures, PLAN_CAPTURES, i, by[k], r);
+                among += captured;
+                if (by[k] <= SMALL && !captured && !has_remainder(p->checks, PLAN_CHECKS, i, by[k], r))
+                    count += WEIGHT;
+            }
+            count += among < 2 ? WEIGHT : 0;
         }
     }
     return count;

@@ -74,12 +74,15 @@ static bool is_the_number(const Bases *b, const Readings *r, const double *probe
     return true;
 }
 
+enum { BITS_AS_FLOAT = 5 };             /* more, of a whole expression that Python has as a float */
+
 typedef struct Search {
     Arena        *arena;
     const Bases  *bases;
     Readings    **list;         /* by what they were in the first capture */
     size_t        n;
     double        slack;        /* the largest of theirs */
+    double        more;         /* bits that every expression costs more */
 } Search;
 
 static int by_first(const void *x, const void *y)
@@ -92,6 +95,7 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
 {
     const Search *s = user;
     size_t        lo = 0, hi = s->n;
+    bits += s->more;
     double        room = 2 * fmax(s->slack, least_slack) * fabs(values[0]), least = values[0] - room, most = values[0] + room;
     if (isnan(values[0]))
         return;
@@ -119,7 +123,15 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
     }
 }
 
-/* Whole numbers and floats have enumerations of their own. */
+static bool is_whole(const Bases *b, const Readings *r)
+{
+    for (int k = 0; k < b->ncapture; k++)
+        if (r->want[k] != floor(r->want[k]))
+            return false;
+    return true;
+}
+
+/* Whole numbers and floats have enumerations of their own; a float may be a whole number that was divided exactly. */
 static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n, bool whole)
 {
     Search s = { .arena = a, .bases = b, .list = NEW_N(a, Readings *, n + 1) };
@@ -133,6 +145,16 @@ static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n,
         return;
     qsort(s.list, s.n, sizeof *s.list, by_first);
     (whole ? p2o_enumerate_whole : p2o_enumerate_float)(b, see_expr, &s);
+    if (whole)
+        return;
+    size_t n_whole = 0;
+    for (size_t i = 0; i < s.n; i++)
+        if (is_whole(b, s.list[i]))
+            s.list[n_whole++] = s.list[i];
+    s.n = n_whole;
+    s.more = BITS_AS_FLOAT;
+    if (s.n)
+        p2o_enumerate_whole(b, see_expr, &s);
 }
 
 void p2o_readings(Arena *a, const Bases *b, Readings *const *list, size_t n)

@@ -25,6 +25,7 @@ typedef struct Settling {
     bool          read;                 /* over the present symbols */
     bool          too_many;             /* symbols: some are not looked at */
     bool          allowed[NPROBE];
+    double        moved;                /* Evidence.moved */
     double        axis[NPROBE];         /* of the site that is weighed */
     size_t        errors;
 } Settling;
@@ -264,12 +265,29 @@ static void find_allowed(Settling *s)
     }
 }
 
+/* By how much sizes differ from those of the first capture, over all captures. */
+static double bits_moved(const Settling *s)
+{
+    double bits = 0;
+    for (int k = 1; k < p2o_ncapture(s->bind); k++) {
+        double most = 0;
+        for (size_t i = 0; i < s->symbols.n; i++) {
+            int64_t first, v;
+            if (p2o_hint_at(s->bind, s->symbols.at[i], 0, &first) && p2o_hint_at(s->bind, s->symbols.at[i], k, &v))
+                most = fmax(most, fabs((double)(v - first)));
+        }
+        bits += log2(1 + most);
+    }
+    return bits;
+}
+
 static Evidence evidence_of(Settling *s, const Site *x)
 {
     Evidence e = p2o_site_evidence(&s->sites, x);
     Dim      axis = x->role == NUMBER_PLACE && !x->negative ? e.own : NULL;
     int64_t  v;
     e.allowed = s->allowed;
+    e.moved = s->moved;
     for (int i = 0; axis && i < NPROBE; i++) {
         bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
         s->axis[i] = known ? (double)v : NAN;
@@ -691,6 +709,7 @@ static void open_holes(Bindings *b, const Body *body)
 static bool settle_sites(Settling *s)
 {
     s->sites.all_vary = all_vary(s);
+    s->moved = bits_moved(s);
     p2o_sites_collect(&s->sites, s->lineup);
     if (refuse_fixed(s) || !p2o_constants(s->lineup, &s->sites))
         return false;

@@ -215,7 +215,9 @@ static void see_call(Collecting *w, const LinedCall *row)
 /* As often as its calls have it. */
 static Spelled is_spelled(Collecting *w, const Site *x)
 {
-    int times = p2o_spelled_times(p2o_place_at(w->s->prog->diags, x->call->loc), x->negative ? -x->at[0] : x->at[0]);
+    const Place *at = p2o_place_at(w->s->prog->diags, x->call->loc);
+    double       number = x->negative ? -x->at[0] : x->at[0];
+    int          times = (x->role == NUMBER_FACTOR ? p2o_spelled_times : p2o_spelled_alone)(at, number);
     if (times < 0)
         return SPELLED_UNKNOWN;
     void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
@@ -304,6 +306,32 @@ Dim p2o_site_axis(const Sites *s, const Site *x)
     return axis_of_site(x, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
 }
 
+/* v times another item of the list, or whatever a -1 stands for, is `size`. */
+static bool is_factor_in(const Sites *s, const Arg *list, double v, int64_t size)
+{
+    int64_t other;
+    for (uint32_t i = 0; list->kind == ARG_LIST && i < list->n; i++)
+        if (list->items[i].kind == ARG_INT && p2o_hint_at(s->bind, list->items[i].i, 0, &other) &&
+            ((double)other * v == (double)size || (other == -1 && size % (int64_t)v == 0)))
+            return true;
+    return false;
+}
+
+/* 4 heads of 8, where 32 never changes. */
+static bool splits_fixed_size(const Sites *s, const Site *x)
+{
+    const Call *c = x->call;
+    int64_t     size;
+    if (!c->op || !c->op->reshapes || c->nargs < 2 || c->args[0].kind != ARG_VAR || x->at[0] < 2)
+        return false;
+    Shape self = c->args[0].var->type.shape;
+    for (int i = 0; i < self.rank; i++)
+        if (p2o_dim_is_int(p2o_resolve(s->bind, self.at[i]), &size) && (double)size > x->at[0] &&
+            is_factor_in(s, &c->args[1], x->at[0], size))
+            return true;
+    return false;
+}
+
 /* A place along an axis that never changes, or a size that its tensors have too. */
 static bool stands_by_fixed(const Sites *s, const Site *x)
 {
@@ -314,7 +342,7 @@ static bool stands_by_fixed(const Sites *s, const Site *x)
     for (int i = 0; i < c->nargs && x->whole && x->role != NUMBER_FACTOR; i++)
         if (has_fixed_size(s, &c->args[i], x->at[0]))
             return true;
-    return false;
+    return splits_fixed_size(s, x);
 }
 
 Evidence p2o_site_evidence(const Sites *s, const Site *x)

@@ -40,7 +40,18 @@ static bool is_negated(Str s, size_t i)
 
 static bool asks_for_axis(Str word) { return str_is(word, "shape") || str_is(word, "size") || str_is(word, "dim"); }
 
-int p2o_spelled_times(const Place *at, double number)
+/* n - 1, 2 * n: a part of what is computed there. */
+static bool is_operand(Str s, size_t i, size_t end)
+{
+    bool negated = is_negated(s, i);
+    for (; i > 0 && s.p[i - 1] == ' '; i--)
+        ;
+    for (; end < s.n && s.p[end] == ' '; end++)
+        ;
+    return (i > 0 && !negated && strchr("+-*/%", s.p[i - 1])) || (end < s.n && strchr("+-*/%", s.p[end]));
+}
+
+static int times_in(const Place *at, double number, bool alone)
 {
     int    n = 0;
     double v;
@@ -55,10 +66,14 @@ int p2o_spelled_times(const Place *at, double number)
         }
         size_t end = end_of_word(s, i, digits);
         Str    word = { s.p + i, end - i };
-        n += digits && p2o_parse_f64(word, &v) && (is_negated(s, i) ? -v : v) == number;
+        n += digits && p2o_parse_f64(word, &v) && (is_negated(s, i) ? -v : v) == number &&
+             !(alone && is_operand(s, i, end));
         if (!digits && asks_for_axis(word) && end < s.n && (s.p[end] == '[' || s.p[end] == '('))
             end = behind_bracket(s, end);
         i = end;
     }
     return n;
 }
+
+int p2o_spelled_times(const Place *at, double number) { return times_in(at, number, false); }
+int p2o_spelled_alone(const Place *at, double number) { return times_in(at, number, true); }

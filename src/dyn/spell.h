@@ -11,5 +11,7 @@ typedef enum Spelled { SPELLED_UNKNOWN, SPELLED_NO, SPELLED_YES } Spelled;
 /* How often the number stands in the line; an axis, as in x.shape[1], does not count.  -1: the text is not
  * known. */
 int p2o_spelled_times(const Place *at, double number);
+/* The same, but not where it is a part of arithmetic: the 1 of x[:, n - 1]. */
+int p2o_spelled_alone(const Place *at, double number);
 
 #endif

@@ -15,6 +15,7 @@ enum {
     BITS_SETTING = -12,         /* in all, where nobody writes a size */
     BITS_FIXED = 4,             /* in all, where a fixed size beside it is the same */
     BITS_UNSPELLED = 1,         /* more, where the line is known and lacks it */
+    BITS_UNMOVED = 12,          /* more there, where sizes hardly moved: what is computed of them may well stay */
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
     BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
@@ -60,7 +61,13 @@ static double bits_as_number(const Evidence *e)
         return fmin(bits, BITS_FIXED);
     if (e->role == NUMBER_PAD)
         bits += BITS_PAD;
-    return e->spelled == SPELLED_NO ? bits + BITS_UNSPELLED : bits;
+    return e->spelled == SPELLED_NO ? bits + fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved) : bits;
+}
+
+/* A float that nobody writes, in a single capture: something computed it. */
+static bool is_computed(const Evidence *e, const Verdict *v)
+{
+    return e->ncapture == 1 && e->spelled == SPELLED_NO && v->number_bits > DEAREST;
 }
 
 /* A float holds the bits of its mantissa, unless it is a short one. */
@@ -164,13 +171,24 @@ static bool is_cut_to_number(const Evidence *e, const Reading *r)
     return e->axis != NULL;
 }
 
+/* min(n, 32), where it was always 32: otherwise at sizes that no capture had, as any branch. */
+static bool is_unseen_clamp(const Evidence *e, const Reading *r)
+{
+    const Expr *x = r->expr;
+    return (x->op == EXPR_MIN || x->op == EXPR_MAX) && x->b->op == EXPR_NUMBER && x->b->number == e->at[0];
+}
+
+static bool is_the_number(const Evidence *e, const Reading *r)
+{
+    return is_one_number(e) && (is_cut_to_number(e, r) || is_unseen_clamp(e, r));
+}
+
 static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
 {
-    bool number = is_one_number(e);
     v->best_bits = v->rival_bits = INFINITY;
     for (int i = 0; i < r->n; i++) {
         double bits = bits_here(e, &r->list[i]);
-        if (bits < v->best_bits && !(number && is_cut_to_number(e, &r->list[i]))) {
+        if (bits < v->best_bits && !is_the_number(e, &r->list[i])) {
             v->best = &r->list[i];
             v->best_bits = bits;
         }
@@ -178,7 +196,7 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
     for (int i = 0; i < r->n; i++) {
         double bits = bits_here(e, &r->list[i]);
         if (&r->list[i] == v->best || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
-            (number && is_cut_to_number(e, &r->list[i])))
+            is_the_number(e, &r->list[i]))
             continue;
         v->rival = &r->list[i];
         v->rival_bits = bits;
@@ -190,7 +208,7 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
     Verdict v = { .number_bits = bits_as_number(e), .held = paid_by(e, r), .margin = INFINITY };
     find_cheapest(e, r, &v);
     if (v.best_bits >= v.number_bits + MARGIN) {
-        v.kind = isfinite(v.number_bits) ? VERDICT_NUMBER : VERDICT_OPEN;
+        v.kind = isfinite(v.number_bits) && !is_computed(e, &v) ? VERDICT_NUMBER : VERDICT_OPEN;
         v.margin = v.best_bits - v.number_bits;
         return v;
     }

@@ -15,6 +15,7 @@ typedef struct Evidence {               /* where a number stands, and what it wa
     int           nfit, ncapture;
     NumberRole    role;
     Spelled       spelled;
+    double        moved;                /* bits by which the sizes moved between the captures */
     bool          usual;                /* the schema's default */
     const Place  *line;                 /* that made the call; NULL: not known */
     Dim           own;                  /* the size of the axis it stands at; NULL: not known */

@@ -190,7 +190,7 @@ def noted(function, taken):
         value = function(*args, **more)
         caller = sys._getframe(1)
         if len(args) > 1:
-            taken.add((caller.f_code, caller.f_lasti, [a == value for a in args].index(True)))
+            taken.add((caller.f_code, caller.f_lasti, tuple(a == value for a in args)))
         return value
     return choose
 

@@ -122,7 +122,8 @@ class Try:
         options = self.subject.declared()
         for sizes in checks:
             options += ["--check", self.subject.fixed(sizes)]
-        verdict = self.convert([self.subject.fixed(s) for s in captures], options, captures)
+        verdict = self.convert([self.subject.fixed(s) for s in captures], options,
+                               captures + checks)
         if verdict.kind == "refused" and part_ways(self.subject, captures + checks):
             verdict.kind = "parts"
         return verdict

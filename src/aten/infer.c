@@ -644,8 +644,11 @@ static bool sizes_agree(Infer *in, Dim rule, Dim file, int capture)
     if (p2o_hint_at(in->bind, rule, capture, &x) && p2o_hint_at(in->bind, file, capture, &y))
         return x == y;
     Dim sym, to;                            /* a data-dependent size takes the file's name for it */
-    if (p2o_dim_is_sym(rule) && p2o_role(in->bind, rule) == ROLE_DATA)
+    if (p2o_dim_is_sym(rule) && p2o_role(in->bind, rule) == ROLE_DATA) {
+        if (p2o_dim_has(file, DIM_FN))      /* 0.5*(0.7*n) is recorded as 0.35*n: another float */
+            return true;
         return p2o_unify(in->bind, rule, file, &sym, &to) != UNIFY_DIFFERENT;
+    }
     return p2o_dim_eq(in->dims, rule, file) != NO;
 }
 

@@ -56,38 +56,61 @@ static void shape_number_mod(Infer *in, const Call *c) { number_binary(in, c, p2
 static void shape_number_min(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_min); }
 static void shape_number_max(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_max); }
 
+/* base ** e for a base that is a power of two, and an e that is never negative. */
+static Dim power_of_two(Dims *t, Dim base, Dim e)
+{
+    int64_t n, low, high;
+    int     bits = 0;
+    if (!p2o_dim_is_int(base, &n) || n < 2 || n & (n - 1))
+        return NULL;
+    while (n >> bits > 1)
+        bits++;
+    p2o_dim_range(t, e, &low, &high);
+    return low < 0 ? NULL : p2o_dim_fn(t, FN_POW2, 0, p2o_dim_mul(t, e, p2o_dim_int(t, bits)));
+}
+
 /* Python's power of ints is a float when the exponent is negative. */
 static void shape_number_pow(Infer *in, const Call *c)
 {
     int64_t e = 0;
-    bool    fixed = are_ints(c) && p2o_dim_is_int(number_type(c, 1).value, &e);
+    Dim     a = number_type(c, 0).value, b = number_type(c, 1).value;
+    bool    fixed = are_ints(c) && p2o_dim_is_int(b, &e);
     if (has_float(c) || e < 0)
         set_float(in, c, 0);
+    else if (fixed)
+        set_int(in, c, 0, p2o_dim_pow(in->dims, a, e));
     else
-        set_int(in, c, 0, fixed ? p2o_dim_pow(in->dims, number_type(c, 0).value, e) : NULL);
+        set_int(in, c, 0, are_ints(c) ? power_of_two(in->dims, a, b) : NULL);
 }
 
-static Dim shift_left(Dims *t, Dim a, Dim b)
+static Dim shift_left(Dims *t, Dim a, Dim b) { return p2o_dim_mul(t, a, p2o_dim_fn(t, FN_POW2, 0, b)); }
+static Dim shift_right(Dims *t, Dim a, Dim b) { return p2o_dim_floordiv(t, a, p2o_dim_fn(t, FN_POW2, 0, b)); }
+
+static Dim common_bits(Dims *t, Dim a, Dim b)
 {
-    int64_t n;
-    return p2o_dim_is_int(b, &n) && n >= 0 && n < 62 ? p2o_dim_mul(t, a, p2o_dim_int(t, 1ll << n)) : NULL;
+    int64_t mask;
+    if (p2o_dim_is_int(a, &mask))
+        return p2o_dim_and(t, b, mask);
+    return p2o_dim_is_int(b, &mask) ? p2o_dim_and(t, a, mask) : NULL;
 }
 
-static Dim shift_right(Dims *t, Dim a, Dim b)
+static Dim joined_bits(Dims *t, Dim a, Dim b)
 {
-    int64_t n;
-    return p2o_dim_is_int(b, &n) && n >= 0 && n < 62 ? p2o_dim_floordiv(t, a, p2o_dim_int(t, 1ll << n)) : NULL;
+    return p2o_dim_sub(t, p2o_dim_add(t, a, b), common_bits(t, a, b));
 }
 
-static void shape_number_shift(Infer *in, const Call *c)
+/* Nothing but Dims says these. */
+static void number_bits(Infer *in, const Call *c, DimBinaryFn *op, const char *limit)
 {
-    DimBinaryFn *shift = p2o_str_ends(str_of(c->target), "lshift") ? shift_left : shift_right;
-    Dim          d = are_ints(c) ? shift(in->dims, number_type(c, 0).value, number_type(c, 1).value) : NULL;
+    Dim d = are_ints(c) ? op(in->dims, number_type(c, 0).value, number_type(c, 1).value) : NULL;
     if (d)
         set_int(in, c, 0, d);
     else
-        rule_unsupported(in, "a shift by a number that is not constant");
+        rule_unsupported(in, "%s", limit);
 }
+
+static void shape_lshift(Infer *in, const Call *c) { number_bits(in, c, shift_left, "a shift by too many bits"); }
+static void shape_rshift(Infer *in, const Call *c) { number_bits(in, c, shift_right, "a shift by too many bits"); }
 
 static void shape_float_number(Infer *in, const Call *c) { set_float(in, c, 0); }
 static void shape_bool_number(Infer *in, const Call *c) { set_bool(in, c, 0); }
@@ -110,21 +133,95 @@ static void shape_number_pos(Infer *in, const Call *c)
         set_int(in, c, 0, a.value);
 }
 
-/* Rounding a float gives an int that is known at run time; what the file says of it may be a Dim. */
-static void shape_to_int(Infer *in, const Call *c)
+static const Call *made_by(const Arg *x, const char *target)
 {
-    Type a = number_type(c, 0);
-    set_int(in, c, 0, a.kind == TY_INT ? a.value : NULL);
+    const Call *d = x->kind == ARG_VAR ? x->var->def : NULL;
+    return d && same(d->target, target) ? d : NULL;
 }
 
-static void shape_logic(Infer *in, const Call *c)
+/* The size that a number is, as an int or as a float. */
+static Dim whole_number(const Arg *x)
+{
+    const Call *d = made_by(x, "torch::sym_float");
+    return d ? whole_number(&d->args[0]) : p2o_arg_type(x).kind == TY_INT ? p2o_arg_dim(x) : NULL;
+}
+
+/* A float that is rounded once: one operation on a size.  What the file says of more of them may be
+ * another float, for its expressions are simplified as if floats were exact. */
+static DimReal real_number(const Arg *x)
+{
+    const Call *d;
+    double      f;
+    if ((d = made_by(x, "_operator::mul")) != NULL)
+        for (int i = 0; i < 2; i++)
+            if (p2o_number_is_const(&d->args[i], &f))
+                return (DimReal){ REAL_TIMES, f, whole_number(&d->args[1 - i]) };
+    if ((d = made_by(x, "_operator::truediv")) != NULL && p2o_number_is_const(&d->args[1], &f))
+        return (DimReal){ REAL_OVER, f, whole_number(&d->args[0]) };
+    if ((d = made_by(x, "_operator::pow")) != NULL && p2o_number_is_const(&d->args[1], &f) && f == 0.5)
+        return (DimReal){ REAL_SQRT, 0, whole_number(&d->args[0]) };
+    if ((d = made_by(x, "torch::_sym_sqrt")) != NULL)
+        return (DimReal){ REAL_SQRT, 0, whole_number(&d->args[0]) };
+    if ((d = made_by(x, "torch::_sym_log2")) != NULL)
+        return (DimReal){ REAL_LOG2, 0, whole_number(&d->args[0]) };
+    return (DimReal){ REAL_TIMES, 1, whole_number(x) };
+}
+
+/* a / b of sizes: doubles of sizes reach no whole number that the quotient does not. */
+static Dim rounded_quotient(Dims *t, DimFn how, Dim a, Dim b)
+{
+    int64_t low_a, low_b, high;
+    p2o_dim_range(t, a, &low_a, &high);
+    p2o_dim_range(t, b, &low_b, &high);
+    if (how == FN_CEIL)
+        return p2o_dim_ceildiv(t, a, b);
+    bool down = how == FN_FLOOR || (how == FN_TRUNC && low_a >= 0 && low_b >= 0);
+    return down ? p2o_dim_floordiv(t, a, b) : NULL;
+}
+
+/* Rounding any other float gives an int that is known at run time. */
+static void number_to_int(Infer *in, const Call *c, DimFn how)
+{
+    const Arg  *x = &c->args[0];
+    const Call *d = made_by(x, "_operator::truediv");
+    Dim         a = d ? whole_number(&d->args[0]) : NULL, b = d ? whole_number(&d->args[1]) : NULL;
+    if (a && b && !p2o_dim_is_int(b, NULL))
+        set_int(in, c, 0, rounded_quotient(in->dims, how, a, b));
+    else
+        set_int(in, c, 0, p2o_dim_rounded(in->dims, how, real_number(x)));
+}
+
+static void shape_trunc(Infer *in, const Call *c) { number_to_int(in, c, FN_TRUNC); }
+static void shape_floor(Infer *in, const Call *c) { number_to_int(in, c, FN_FLOOR); }
+static void shape_ceil(Infer *in, const Call *c) { number_to_int(in, c, FN_CEIL); }
+
+static void shape_round(Infer *in, const Call *c)
+{
+    if (has_arg(c, "ndigits"))
+        rule_unsupported(in, "ndigits");
+    else
+        number_to_int(in, c, FN_ROUND);
+}
+
+static void number_logic(Infer *in, const Call *c, DimBinaryFn *op)
 {
     for (int i = 0; i < c->nargs; i++)
         if (number_type(c, i).kind != TY_BOOL) {
-            rule_unsupported(in, "bits of numbers");
+            number_bits(in, c, op, "bits of two numbers that are not known");
             return;
         }
     set_bool(in, c, 0);
+}
+
+static void shape_and(Infer *in, const Call *c) { number_logic(in, c, common_bits); }
+static void shape_or(Infer *in, const Call *c) { number_logic(in, c, joined_bits); }
+
+static void shape_not(Infer *in, const Call *c)
+{
+    if (number_type(c, 0).kind == TY_BOOL)
+        set_bool(in, c, 0);
+    else
+        rule_unsupported(in, "bits of numbers");
 }
 
 static void shape_ite(Infer *in, const Call *c)
@@ -236,6 +333,7 @@ static Value *rounded_number(Lower *lo, const Call *c, OnnxOp op)
 static Value *lower_sym_int(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_NONE); }
 static Value *lower_math_floor(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Floor); }
 static Value *lower_math_ceil(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Ceil); }
+static Value *lower_round(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Round); }
 
 typedef Answer DimAskFn(Dims *t, Dim a, Dim b);
 
@@ -273,16 +371,15 @@ static Value *lower_number_ge(Lower *lo, const Call *c)
     return compared(lo, c, ONNX_GreaterOrEqual, p2o_dim_le, 1);
 }
 
-static Value *lower_number_and(Lower *lo, const Call *c)
+static Value *logic_node(Lower *lo, const Call *c, OnnxOp op)
 {
-    return emit(lo, ONNX_And, operand(lo, c, 0, DT_BOOL), operand(lo, c, 1, DT_BOOL));
+    if (is_said_by_dims(c))
+        return NULL;
+    return emit(lo, op, operand(lo, c, 0, DT_BOOL), operand(lo, c, 1, DT_BOOL));
 }
 
-static Value *lower_number_or(Lower *lo, const Call *c)
-{
-    return emit(lo, ONNX_Or, operand(lo, c, 0, DT_BOOL), operand(lo, c, 1, DT_BOOL));
-}
-
+static Value *lower_number_and(Lower *lo, const Call *c) { return logic_node(lo, c, ONNX_And); }
+static Value *lower_number_or(Lower *lo, const Call *c) { return logic_node(lo, c, ONNX_Or); }
 static Value *lower_sym_not(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, operand(lo, c, 0, DT_BOOL)); }
 
 static Value *lower_ite(Lower *lo, const Call *c)
@@ -335,24 +432,26 @@ const AtenOp p2o_ops_sym[] = {
     ROW_COMPARED("le", lower_number_le),
     ROW_COMPARED("gt", lower_number_gt),
     ROW_COMPARED("ge", lower_number_ge),
-    { "_operator::and_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_and,
-      .limits = "bools only" },
-    { "_operator::or_(Scalar a, Scalar b) -> Scalar", shape_logic, .lower = lower_number_or,
-      .limits = "bools only" },
-    { "_operator::lshift(Scalar a, Scalar b) -> Scalar", shape_number_shift, .limits = "constant shifts only" },
-    { "_operator::rshift(Scalar a, Scalar b) -> Scalar", shape_number_shift, .limits = "constant shifts only" },
+    { "_operator::and_(Scalar a, Scalar b) -> Scalar", shape_and, .lower = lower_number_and,
+      .limits = "bools, or a number that is constant" },
+    { "_operator::or_(Scalar a, Scalar b) -> Scalar", shape_or, .lower = lower_number_or,
+      .limits = "bools, or a number that is constant" },
+    { "_operator::lshift(Scalar a, Scalar b) -> Scalar", shape_lshift, .limits = "up to 62 bits" },
+    { "_operator::rshift(Scalar a, Scalar b) -> Scalar", shape_rshift, .limits = "up to 62 bits" },
     { "_operator::neg(Scalar a) -> Scalar", shape_number_neg, .lower = lower_number_neg },
     { "_operator::pos(Scalar a) -> Scalar", shape_number_pos, .lower = lower_number_pos },
-    { "math::trunc(Scalar x) -> Scalar", shape_to_int, .lower = lower_sym_int },
-    { "math::floor(Scalar x) -> Scalar", shape_to_int, .lower = lower_math_floor },
-    { "math::ceil(Scalar x) -> Scalar", shape_to_int, .lower = lower_math_ceil },
-    { "torch::sym_int(Scalar a) -> Scalar", shape_to_int, .lower = lower_sym_int },
+    { "math::trunc(Scalar x) -> Scalar", shape_trunc, .lower = lower_sym_int },
+    { "math::floor(Scalar x) -> Scalar", shape_floor, .lower = lower_math_floor },
+    { "math::ceil(Scalar x) -> Scalar", shape_ceil, .lower = lower_math_ceil },
+    { "builtins::round(Scalar number, int? ndigits=None) -> Scalar", shape_round, .lower = lower_round,
+      .limits = "no ndigits" },
+    { "torch::sym_int(Scalar a) -> Scalar", shape_trunc, .lower = lower_sym_int },
     { "torch::sym_float(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_float },
     { "torch::_sym_sqrt(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_sqrt },
     { "torch::_sym_log2(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_log2 },
     { "torch::sym_min(Scalar a, Scalar b) -> Scalar", shape_number_min, .lower = lower_number_min },
     { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_number_max, .lower = lower_number_max },
-    { "torch::sym_not(Scalar a) -> Scalar", shape_logic, .lower = lower_sym_not },
+    { "torch::sym_not(Scalar a) -> Scalar", shape_not, .lower = lower_sym_not },
     { "torch::sym_ite(Scalar b, Scalar t, Scalar f) -> Scalar", shape_ite, .lower = lower_ite },
     { "_assert_scalar(Scalar self, str assert_msg) -> ()", shape_assert },
     { "_assert_async(Tensor self) -> ()", p2o_rule_none },

@@ -7,21 +7,7 @@
 #include "base/vec.h"
 #include "dyn/range.h"
 
-static bool has_min_or_max(Dim d)
-{
-    DimKind kind = p2o_dim_kind(d);
-    if (kind == DIM_MIN || kind == DIM_MAX)
-        return true;
-    if (kind == DIM_FLOORDIV || kind == DIM_MOD)
-        return has_min_or_max(p2o_dim_operand(d, 0)) || has_min_or_max(p2o_dim_operand(d, 1));
-    if (kind == DIM_FN)
-        return has_min_or_max(p2o_dim_operand(d, 0));
-    for (int i = 0; kind == DIM_SUM && i < p2o_dim_nterm(d); i++)
-        for (int k = 0; k < p2o_dim_term(d, i)->natom; k++)
-            if (has_min_or_max(p2o_dim_term(d, i)->atom[k]))
-                return true;
-    return false;
-}
+static bool has_min_or_max(Dim d) { return p2o_dim_has(d, DIM_MIN) || p2o_dim_has(d, DIM_MAX); }
 
 /* a <= b of a guard that compares by order. */
 bool p2o_guard_order(const Program *p, const Guard *g, Dim *a, Dim *b)

@@ -488,6 +488,19 @@ static void gather_symbols(Symbols *s, Dim d)
             gather_symbols(s, d->term[i].atom[k]);
 }
 
+bool p2o_dim_has(Dim d, DimKind kind)
+{
+    if (d->kind == kind)
+        return true;
+    if (is_opaque(d))
+        return p2o_dim_has(d->operand[0], kind) || (d->operand[1] && p2o_dim_has(d->operand[1], kind));
+    for (int i = 0; d->kind == DIM_SUM && i < d->nterm; i++)
+        for (int k = 0; k < d->term[i].natom; k++)
+            if (p2o_dim_has(d->term[i].atom[k], kind))
+                return true;
+    return false;
+}
+
 Dim p2o_dim_without_number(Dims *t, Dim d)
 {
     int64_t g = 0;

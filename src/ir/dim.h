@@ -124,6 +124,7 @@ typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
     const int *power;
 } DimTerm;
 DimKind        p2o_dim_kind(Dim d);
+bool           p2o_dim_has(Dim d, DimKind kind);        /* of that kind, or made of one that is */
 Dim            p2o_dim_operand(Dim d, int i);           /* 0 or 1, of FLOORDIV .. MAX; 0, of FN */
 DimFn          p2o_dim_fn_of(Dim d, double *factor);    /* of DIM_FN */
 int            p2o_dim_nterm(Dim d);    /* of any: an atom is one term of itself; 0 has none */

@@ -71,6 +71,12 @@ static Dim whole_of(Quot a)
     return a.num && !a.is_real && p2o_dim_is_int(a.den, &d) && d == 1 ? a.num : NULL;
 }
 
+static bool is_power_of_two(Dim d)
+{
+    int64_t n;
+    return p2o_dim_is_int(d, &n) && n > 0 && (n & (n - 1)) == 0;
+}
+
 /* A float such as 0.7, which no short fraction is. */
 static bool is_real_number(Quot a)
 {
@@ -88,15 +94,34 @@ static Quot real_mul(DimParser *p, Quot a, Quot b)
     return is_real_number(a) ? quot_of_real(p, REAL_TIMES, a.factor, by) : no_quot;
 }
 
+/* A float that its exact value may not be: n/3.  Where n/3 is whole it is exact, which is all that
+ * rounding to an integer needs; but 3*(n/3) may not be n, nor m/3 + n/3 be (m + n)/3. */
+static bool is_rounded(Quot a) { return a.is_float && !is_power_of_two(a.den); }
+
 static Quot quot_add(DimParser *p, Quot a, Quot b)
 {
     bool is_float = a.is_float || b.is_float;
-    if (!a.num || !b.num || a.is_real || b.is_real)
+    if (!a.num || !b.num || a.is_real || b.is_real || (is_rounded(a) && is_rounded(b)))
         return no_quot;
     if (a.den == b.den)
         return quot_over(p, p2o_dim_add(p->t, a.num, b.num), a.den, is_float);
     Dim num = p2o_dim_add(p->t, p2o_dim_mul(p->t, a.num, b.den), p2o_dim_mul(p->t, b.num, a.den));
     return quot_over(p, num, p2o_dim_mul(p->t, a.den, b.den), is_float);
+}
+
+/* Of exact values. */
+static Quot quot_product(DimParser *p, Quot a, Quot b)
+{
+    if (!a.num || !b.num)
+        return no_quot;
+    return quot_over(p, p2o_dim_mul(p->t, a.num, b.num), p2o_dim_mul(p->t, a.den, b.den),
+                     a.is_float || b.is_float);
+}
+
+static bool keeps_rounding(Quot a)
+{
+    int64_t n;
+    return p2o_dim_is_int(a.num, &n) && (n == -1 || is_power_of_two(a.num));
 }
 
 static Quot quot_mul(DimParser *p, Quot a, Quot b)
@@ -105,8 +130,9 @@ static Quot quot_mul(DimParser *p, Quot a, Quot b)
         return no_quot;
     if (a.is_real || b.is_real)
         return a.is_real ? real_mul(p, a, b) : real_mul(p, b, a);
-    return quot_over(p, p2o_dim_mul(p->t, a.num, b.num), p2o_dim_mul(p->t, a.den, b.den),
-                     a.is_float || b.is_float);
+    if ((is_rounded(a) && !keeps_rounding(b)) || (is_rounded(b) && !keeps_rounding(a)))
+        return no_quot;
+    return quot_product(p, a, b);
 }
 
 static Quot quot_inverse(DimParser *p, Quot a)
@@ -118,7 +144,7 @@ static Quot quot_div(DimParser *p, Quot a, Quot b)
 {
     if (is_real_number(b) && !a.is_real)
         return quot_of_real(p, REAL_OVER, b.factor, whole_of(a));
-    return quot_mul(p, a, quot_inverse(p, b));
+    return a.is_real || is_rounded(b) ? no_quot : quot_product(p, a, quot_inverse(p, b));
 }
 
 static Quot quot_neg(DimParser *p, Quot a) { return quot_mul(p, quot_of_int(p, -1), a); }

@@ -135,9 +135,12 @@ static void test_reading(void)
     CHECK(becomes("BitwiseFn_bitwise_and(n, 3)", "n % 4") && becomes("BitwiseFn_bitwise_and(-2, n)", "n - n % 2"));
     CHECK(becomes("trunc(1e-09*n)", "trunc(1e-09*n)"));
     CHECK(becomes("max(trunc(0.7*n), isqrt(n), 3) % 4", "max(trunc(0.7*n), isqrt(n), 3) % 4"));
+    CHECK(becomes("TruncToInt(2.0*IntTrueDiv(n, 3))", "2*n//3") && becomes("FloorToInt(IntTrueDiv(n, 6) + 0.5)", "(n + 3)//6"));
+    CHECK(becomes("TruncToInt(FloatTrueDiv(IntTrueDiv(n, 3), 3.0))", "n//9"));
     CHECK(read("round(n)") == n && read("ceil(3*n)") == read("3*n"));
 
     static const char *const none[] = {
+        "TruncToInt(49.0*(IntTrueDiv(n, 49)))", "TruncToInt(IntTrueDiv(n, 3) + IntTrueDiv(m, 3))",
         "0.7*n", "0.7*ToFloat(n) + n", "sqrt(n)", "trunc(0.7*n + 0.5)", "trunc(0.5*(0.7*n))", "trunc(0.7*(n/3))", "round(log2(n))",
         "isqrt(0.7*n)", "trunc(0.7*0.7)*0.7", "3**n", "2**(n/2)", "trunc(sqrt(n)*2)", "trunc(n/m/0.3)",
         "round(n/m)", "BitwiseFn_bitwise_and(n, m)", "sqrt(sqrt(n))", "trunc(0.3/n)", "trunc(n/0.0)",

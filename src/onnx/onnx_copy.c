@@ -309,15 +309,12 @@ void p2o_put_copy(ModelWriter *w)
 {
     OnnxModel *model = w->root->file->model;
     FieldWalk  k = walk_of(pb_reader(model->source, 0, p2o_source_size(model->source)));
-    bool       had = false;
     while (next_field(&k)) {
         if (k.f.number == MODEL_GRAPH)
             put_graph_again(w, MODEL_GRAPH, w->root, inside(&k));
-        else if (k.f.number == MODEL_METADATA && is_ours(w, &k))
-            had = true;
-        else
+        else if (k.f.number != MODEL_METADATA || !is_ours(w, &k))
             copy_field(w, &k);
     }
-    if (had && model->dims_json)
+    if (model->dims_json)
         p2o_put_entry(w, MODEL_METADATA, "pt2onnx.dims", model->dims_json);
 }

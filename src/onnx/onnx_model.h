@@ -44,7 +44,7 @@ struct OnnxModel {
     Map     params;                     /* text of a dim -> DimName * */
     Map     sources;                    /* location -> Source * of a data file */
     Graph  *prelude;                    /* nodes to be written before the others; NULL: none */
-    const char *dims_json;              /* written for the metadata entry pt2onnx.dims, where there is one */
+    const char *dims_json;              /* the metadata entry pt2onnx.dims; NULL: none */
 };
 
 /* NULL after a diagnostic. */

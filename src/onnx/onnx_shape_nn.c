@@ -185,13 +185,19 @@ bool p2o_onnx_rule_col2im(Graph *g, Node *n)
     if (x->shape.rank != 3 || !p2o_onnx_length(image, &spatial) ||
         !p2o_onnx_length(block, &nblock) || nblock != spatial || spatial + 2 > MAX_RANK)
         return false;
-    Dim *at = NEW_N(g->arena, Dim, (size_t)spatial + 2), area = p2o_dim_int(g->dims, 1);
+    Dim *at = NEW_N(g->arena, Dim, (size_t)spatial + 2), area = p2o_dim_int(g->dims, 1), count = area;
     at[0] = x->shape.at[0];
     for (int i = 0; i < spatial; i++) {
         at[2 + i] = image->ints ? image->ints[i] : p2o_onnx_fresh(g);
-        if (block->ints)
-            area = p2o_dim_mul(g->dims, area, block->ints[i]);
+        if (!block->ints)
+            continue;
+        Dim extent = kernel_extent(g, n, i, block->ints[i]);
+        area = p2o_dim_mul(g->dims, area, block->ints[i]);
+        count = p2o_dim_mul(g->dims, count, window_count(g, n, i, spatial, at[2 + i], extent));
     }
+    bool known = image->ints && block->ints;
+    if (!has_window_attrs(n, spatial) || (known && !p2o_onnx_equal(g, x->shape.at[2], count, "blocks")))
+        return false;
     at[1] = block->ints ? p2o_onnx_quotient(g, x->shape.at[1], area) : p2o_onnx_fresh(g);
     return p2o_onnx_set(g, n, 0, x->dtype, spatial + 2, at);
 }

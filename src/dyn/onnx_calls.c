@@ -69,6 +69,25 @@ static bool may_be_size(Dim d)
     return p2o_dim_is_int(d, &v) && v > 0 && v < INT32_MAX;
 }
 
+/* A dynamic size that was this number. */
+static bool was_freed(const OnnxSettling *s, int64_t size)
+{
+    int64_t hint;
+    for (size_t i = 0; i < s->freed.n; i++)
+        if (p2o_hint_at(s->bind, s->freed.at[i], 0, &hint) && hint == size)
+            return true;
+    return false;
+}
+
+/* Expand to sizes that are all 1 adds axes and does nothing else, as exporters write before a Tile. */
+static bool only_adds_axes(const NodeCall *k, const Node *n, const Value *to)
+{
+    bool ones = n->op == ONNX_Expand && !was_freed(k->of, 1);
+    for (size_t i = 0; i < to->nints && ones; i++)
+        ones = dim_is(to->ints[i], 1);
+    return ones;
+}
+
 static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, uint32_t *nitem)
 {
     Arena   *a = k->of->prog->arena;
@@ -79,23 +98,14 @@ static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, 
     slot.now->shape = was->shape;
     slot.now->ints = was->ints;
     slot.now->nints = was->nints;
+    bool sizes = !only_adds_axes(k, n, was);
     for (size_t e = 0; e < was->nints; e++) {
-        slot.item[e] = may_be_size(was->ints[e]) ? (int)*nitem : -1;
+        slot.item[e] = sizes && may_be_size(was->ints[e]) ? (int)*nitem : -1;
         if (slot.item[e] >= 0)
             items[(*nitem)++] = arg_int(was->ints[e]);
     }
     n->in[i] = slot.now;
     VEC_PUSH(a, &k->slots, slot);
-}
-
-/* A dynamic size that was this number. */
-static bool was_freed(const OnnxSettling *s, int64_t size)
-{
-    int64_t hint;
-    for (size_t i = 0; i < s->freed.n; i++)
-        if (p2o_hint_at(s->bind, s->freed.at[i], 0, &hint) && hint == size)
-            return true;
-    return false;
 }
 
 /* How a constant with an axis of such a size was made; looked at once. */
@@ -218,7 +228,7 @@ static void add_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNo
     Node     *n = x->node;
     NodeCall *k = NEW(a, NodeCall);
     *k = (NodeCall){ .of = s, .file = x };
-    k->call = (Call){ .target = node_label(s, x), .op = s->row, .schema = s->schema, .nargs = s->schema->nargs,
+    k->call = (Call){ .target = node_label(s, x), .loc = x->loc, .op = s->row, .schema = s->schema, .nargs = s->schema->nargs,
                       .args = NEW_N(a, Arg, (size_t)s->schema->nargs), .nouts = n->nout,
                       .outs = NEW_N(a, Var *, (size_t)n->nout + 1) };
     k->call.args[0] = value_list(s, n);

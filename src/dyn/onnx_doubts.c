@@ -44,7 +44,7 @@ static void doubt_result(Weighing *w, const NodeCall *k)
         for (size_t i = 0; i < w->symbols.n; i++)
             if (p2o_hint_at(w->s->bind, w->symbols.at[i], 0, &of) && of == size &&
                 !is_same_when_divisible(w, now, w->symbols.at[i]))
-                p2o_onnx_refuse(w, k->call.target,
+                p2o_onnx_refuse(w, &k->call,
                                 p2o_printf(w->arena, "its result was as long as %s, and is not at other sizes",
                                            p2o_dim_name(w->symbols.at[i])));
     }
@@ -78,7 +78,7 @@ static void doubt_negative(Weighing *w, const NodeCall *k)
         for (size_t e = 0; !slot->form && letter != 'P' && e < slot->was->nints; e++) {
             Dim d = slot->open[e] ? p2o_resolve(w->s->bind, slot->open[e]) : NULL;
             if (d && is_negative_somewhere(w, d, letter == 'A'))
-                p2o_onnx_refuse(w, k->call.target,
+                p2o_onnx_refuse(w, &k->call,
                                 p2o_printf(w->arena, "%lld would be %s, which is less than 0 at some sizes",
                                            (long long)slot_number(slot, e), p2o_dim_text(w->s->prog->dims, d)));
         }
@@ -92,12 +92,13 @@ static void doubt_small(Weighing *w)
     for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
         const BindEvent *e = p2o_bind_event(s->bind, i);
         int64_t          v;
-        Loc              loc;
+        Loc              loc = 0;
         const char      *target = p2o_soft_of(s->bind, e->sym, &loc);
         if (e->why != BIND_EVIDENCE || p2o_dim_is_int(e->to, NULL) || !p2o_hint_at(s->bind, e->sym, 0, &v) ||
             v >= LEAST_TELLING)
             continue;
-        p2o_onnx_refuse(w, target ? target : "a size",
+        Call from = { .target = target ? target : "a size", .loc = loc };
+        p2o_onnx_refuse(w, &from,
                         p2o_printf(w->arena, "whether %lld is a number or follows %s cannot be told", (long long)v,
                                    p2o_dim_text(s->prog->dims, e->to)));
     }
@@ -114,7 +115,7 @@ static void doubt_needs(Weighing *w)
         Dim a = p2o_resolve(s->bind, n->a), b = p2o_resolve(s->bind, n->b);
         if (is_same_when_divisible(w, a, b))
             continue;
-        p2o_onnx_refuse(w, n->by, p2o_printf(w->arena, "it would need %s = %s", p2o_dim_text(s->prog->dims, a),
+        p2o_onnx_refuse(w, &(Call){ .target = n->by, .loc = n->loc }, p2o_printf(w->arena, "it would need %s = %s", p2o_dim_text(s->prog->dims, a),
                                              p2o_dim_text(s->prog->dims, b)));
     }
 }
@@ -129,7 +130,8 @@ static void doubt_inputs(Weighing *w)
         Dim            now = p2o_resolve(s->bind, s->freed.at[i]);
         if (!p2o_dim_eval(s->prog->dims, now, divisible_size, &at, &v) || v >= 0)
             continue;
-        p2o_onnx_refuse(w, p2o_printf(w->arena, "%s can't be dynamic", p2o_dim_name(s->freed.at[i])),
+        Call of = { .target = p2o_printf(w->arena, "%s can't be dynamic", p2o_dim_name(s->freed.at[i])) };
+        p2o_onnx_refuse(w, &of,
                         p2o_printf(w->arena, "it would be %s", p2o_dim_text(s->prog->dims, now)));
     }
 }
@@ -142,7 +144,7 @@ static void doubt_triangles(Weighing *w, const NodeCall *k)
         int              last = f ? f->of->rank - 1 : 0;
         if (!f || f->kind != BAKED_TRIANGLE || f->of->sizes[last] == f->of->sizes[last - 1] || !f->diagonal)
             continue;
-        p2o_onnx_refuse(w, k->call.target, p2o_printf(w->arena, "a triangle with diagonal %lld between two sizes may follow "
+        p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "a triangle with diagonal %lld between two sizes may follow "
                                                       "them", (long long)f->diagonal));
     }
 }

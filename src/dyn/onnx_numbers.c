@@ -35,10 +35,11 @@ void **p2o_onnx_seen(Weighing *w, const void *key, size_t n)
     return p2o_map_slot(&w->seen, (Str){ copy, n });
 }
 
-void p2o_onnx_refuse(Weighing *w, const char *target, const char *why)
+void p2o_onnx_refuse(Weighing *w, const Call *c, const char *why)
 {
     if (w->nrefused++ < MOST_REFUSED)
-        p2o_diag_advise(w->s->prog->diags, DIAG_NOT_DYNAMIC, 0, p2o_unsettled_advice(w->s->prog), "%s: %s", target, why);
+        p2o_diag_advise(w->s->prog->diags, DIAG_NOT_DYNAMIC, c->loc, p2o_unsettled_advice(w->s->prog), "%s: %s",
+                        c->target, why);
 }
 
 /* Half the last place of what was stored, and a few roundings on the way. */
@@ -403,7 +404,7 @@ static const Tensor *contents_of(Weighing *w, const Value *v)
 
 static void refuse_half(Weighing *w, const NodeCall *k, int64_t v)
 {
-    p2o_onnx_refuse(w, k->call.target,
+    p2o_onnx_refuse(w, &k->call,
                     p2o_printf(w->arena, "it pads an axis by %lld and by what follows a size: which is which cannot be told",
                                (long long)v));
 }
@@ -548,7 +549,7 @@ static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
     for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
         if (!may_follow_axis(w->s, k->file->node, a, i))
             continue;
-        p2o_onnx_refuse(w, k->call.target, p2o_printf(w->arena, "a window of %lld may follow the axis that it divides, or "
+        p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "a window of %lld may follow the axis that it divides, or "
                                                       "be a number", (long long)a->ints[i]));
         return;
     }

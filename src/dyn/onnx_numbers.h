@@ -49,7 +49,7 @@ void   p2o_onnx_find_numbers(Weighing *w);
 /* What is wrong at other sizes whatever the numbers are. */
 void   p2o_onnx_doubts(Weighing *w);
 
-void   p2o_onnx_refuse(Weighing *w, const char *target, const char *why);
+void   p2o_onnx_refuse(Weighing *w, const Call *c, const char *why);
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n);
 /* Floats of many values in no order: nothing that was computed from sizes. */
 bool   p2o_onnx_is_weights(const Tensor *t);

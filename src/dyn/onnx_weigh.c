@@ -217,7 +217,7 @@ static void refuse_number(Weighing *w, const Number *x, const char *readings)
     bool again = w->last && w->last->call == x->call && w->last->at == x->at;
     w->last = x;
     if (!again)
-        p2o_onnx_refuse(w, x->target,
+        p2o_onnx_refuse(w, &x->call->call,
                         p2o_printf(w->arena, "%s was %s in the file: %s", x->square ? "the square of a number" : "a number",
                                    p2o_format_f64(text, x->at), readings));
 }
@@ -276,18 +276,46 @@ static const Readings *fitting_readings(const Weighing *w, const Readings *r, co
     return out;
 }
 
+static bool is_spelled_in(const Place *at, const Number *x)
+{
+    return p2o_spelled_times(at, x->at) > 0 || p2o_spelled_times(at, -x->at) > 0;
+}
+
+/* The line that made the node may spell the number, or belong to a module of torch.nn and pass on an option of it.  Then
+ * the traced call has the number too: what only the node has, the exporter computed. */
+static Evidence evidence_for(const Weighing *w, const Number *x)
+{
+    const OnnxOrigin *from = &x->call->file->origin;
+    const Place      *at = p2o_place_at(w->s->prog->diags, x->call->call.loc);
+    const Place       call = { .text = p2o_origin_args(from) };
+    Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role, .usual = x->usual,
+                            .fixed = is_by_fixed(w, x), .known = bits_by_fixed(w, x) };
+    if (!at || !at->text || x->length || x->square || from->padded)
+        return e;
+    e.setting = at->library && is_spelled_in(&call, x);
+    if (at->library)
+        return e;
+    e.line = at;
+    if (!is_spelled_in(at, x))
+        e.spelled = SPELLED_NO;
+    else if (is_spelled_in(&call, x))
+        e.spelled = SPELLED_YES;
+    return e;
+}
+
 static void weigh_number(Weighing *w, size_t i)
 {
     const Number   *x = &w->list.at[i];
     const Readings *r = fitting_readings(w, all_readings(w, i), x);
-    Evidence        e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role, .spelled = SPELLED_UNKNOWN,
-                          .usual = x->usual, .fixed = is_by_fixed(w, x), .known = bits_by_fixed(w, x) };
+    Evidence        e = evidence_for(w, x);
+    bool            said = e.setting || e.spelled == SPELLED_YES;
     Verdict         v = p2o_weigh(&e, r);
-    if (v.kind == VERDICT_NUMBER && x->strict && !e.fixed && !e.known)
+    bool strict = x->strict && !e.fixed && !e.known && !said;
+    if (v.kind == VERDICT_NUMBER && strict)
         v.best = cheapest_along(w, r, x, v.number_bits);
-    if (v.kind != VERDICT_NUMBER || (x->strict && !e.fixed && !e.known && v.best))
+    if (v.kind != VERDICT_NUMBER || (strict && v.best))
         refuse_number(w, x, p2o_verdict_text(w->arena, &e, &v));
-    else if (is_unexplained(x, r, e.known))
+    else if (!said && is_unexplained(x, r, e.known))
         refuse_number(w, x, "made of what cannot be told");
 }
 

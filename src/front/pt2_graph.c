@@ -4,7 +4,7 @@
  * nothing of the graph around them. */
 #include "front/pt2_parts.h"
 
-#include "base/num.h"
+#include "base/trace.h"
 
 /* A broken file can be wrong everywhere: enough is enough. */
 enum { MOST_ERRORS = 50 };
@@ -17,14 +17,6 @@ void p2o_pt2_bad(Pt2 *r, Loc loc, const char *fmt, ...)
     va_start(ap, fmt);
     p2o_vdiag(r->diags, DIAG_BAD_PROGRAM, loc, fmt, ap);
     va_end(ap);
-}
-
-static bool is_one_line(Str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7F)
-            return false;
-    return s.n > 0;
 }
 
 /* The part before the last dot, and what follows it. */
@@ -42,7 +34,7 @@ const char *p2o_pt2_target(Arena *a, Str target)
     Str rest, name, overload = { "", 0 };
     Str ns = cut_last(target, &name);
 
-    if (!is_one_line(target))
+    if (!p2o_is_one_line(target))
         return NULL;
     if (p2o_str_starts(target, "torch.ops.")) {
         ns = p2o_str_cut((Str){ target.p + 10, target.n - 10 }, '.', &rest);
@@ -61,68 +53,6 @@ const char *p2o_pt2_target(Arena *a, Str target)
     if (!overload.n || str_is(overload, "default"))
         return p2o_printf(a, "%.*s::%.*s", STR_ARG(ns), STR_ARG(name));
     return p2o_printf(a, "%.*s::%.*s.%.*s", STR_ARG(ns), STR_ARG(name), STR_ARG(overload));
-}
-
-/* `File "net.py", line 41, in forward` */
-static bool parse_frame(Str s, PlaceInfo *f)
-{
-    static const char before_line[] = ", line ", before_func[] = ", in ";
-    Str     rest, func;
-    int64_t n;
-
-    *f = (PlaceInfo){ 0 };
-    if (!p2o_str_starts(s, "File \""))
-        return false;
-    f->file = p2o_str_cut((Str){ s.p + 6, s.n - 6 }, '"', &rest);
-    if (!p2o_str_starts(rest, before_line))
-        return false;
-    rest = (Str){ rest.p + sizeof before_line - 1, rest.n - sizeof before_line + 1 };
-    Str line = p2o_str_cut(rest, ',', &func);
-    if (!p2o_parse_i64(line, &n) || n < 0 || n > UINT32_MAX)
-        return false;
-    f->line = (uint32_t)n;
-    rest = (Str){ rest.p + line.n, rest.n - line.n };
-    if (p2o_str_starts(rest, before_func))
-        f->func = (Str){ rest.p + sizeof before_func - 1, rest.n - sizeof before_func + 1 };
-    return is_one_line(s);
-}
-
-/* PyTorch's own code, or code that it generated for a body. */
-static bool is_inside_torch(Str file)
-{
-    if (p2o_str_starts(file, "torch/") || p2o_str_starts(file, "<eval_with_key>"))
-        return true;
-    for (size_t i = 0; i + 7 <= file.n; i++)
-        if (!memcmp(file.p + i, "/torch/", 7))
-            return true;
-    return false;
-}
-
-/* The line below a frame; a very long one is no person's. */
-static Str source_line(Str trace)
-{
-    enum { LONGEST = 2000 };
-    PlaceInfo f;
-    Str       rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
-    return line.n <= LONGEST && is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
-}
-
-/* The innermost frame of the user's own code, else the innermost. */
-static PlaceInfo best_frame(Str trace)
-{
-    PlaceInfo best = { 0 }, f;
-    bool      found = false;
-    while (trace.n) {
-        Str line = p2o_str_trim(p2o_str_cut(trace, '\n', &trace));
-        if (!parse_frame(line, &f))
-            continue;
-        f.text = source_line(trace);
-        bool own = !is_inside_torch(f.file);
-        if (own || !found)
-            best = f;
-        found = found || own;
-    }
-    return best;
 }
 
 /* Up to the next comma outside brackets. */
@@ -172,7 +102,7 @@ static Str module_path(Str stack)
     if (p2o_str_starts(fqn, "."))
         fqn = (Str){ fqn.p + 1, fqn.n - 1 };
     fqn = p2o_str_cut(fqn, '@', &rest);                 /* "lin@1": its second call */
-    bool noise = p2o_str_starts(fqn, "_empty_nn_module_stack") || !is_one_line(fqn);
+    bool noise = p2o_str_starts(fqn, "_empty_nn_module_stack") || !p2o_is_one_line(fqn);
     return noise ? (Str){ "", 0 } : fqn;
 }
 
@@ -183,7 +113,7 @@ Loc p2o_pt2_loc(Pt2 *r, const Json *metadata)
     PlaceInfo   f = { 0 };
 
     if (trace && trace->kind == JSON_STR)
-        f = best_frame(trace->s);
+        f = p2o_trace_place(trace->s);
     if (stack && stack->kind == JSON_STR) {
         f.module = module_path(stack->s);
         f.library = is_library_module(stack->s);

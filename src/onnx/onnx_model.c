@@ -530,6 +530,15 @@ static Value *used_value(Loader *l, Graph *g, const char *name)
     return v;
 }
 
+/* Only for messages and as evidence: what is broken there spoils nothing. */
+static void load_origin(Loader *l, PbReader r, OnnxOrigin *o)
+{
+    ProtoWalk loose = { .arena = l->proto.arena, .lines = true };
+    OnnxMeta  entry = p2o_proto_pair(&loose, r);
+    if (!loose.bad)
+        p2o_origin_take(o, entry);
+}
+
 static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
 {
     Graph             *g = b->graph;
@@ -551,9 +560,12 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
             if (load_attribute(l, p2o_proto_enter(&l->proto, &r, &f), g, depth, &a, &x.hides_bodies))
                 VEC_PUSH(g->arena, &attrs, a);
             break;
+        case NODE_METADATA: load_origin(l, p2o_proto_enter(&l->proto, &r, &f), &x.origin); break;
         }
     }
     p2o_proto_leave(&l->proto, &r);
+    if (x.origin.place.file.n)
+        x.loc = p2o_place_add(l->model->diags, x.origin.place);
     if (!*x.op)
         p2o_proto_spoil(&l->proto, "a node has no operator");
     if (in.n > INT16_MAX || out.n > INT16_MAX)

@@ -11,7 +11,7 @@
 #define P2O_ONNX_ONNX_MODEL_H
 
 #include "onnx/graph.h"
-#include "onnx/onnx_read.h"
+#include "onnx/onnx_origin.h"
 
 #define DATA_STEM "_data"              /* how symbols begin that stand for sizes only the data decides */
 
@@ -20,6 +20,8 @@ typedef struct OnnxNode {
     int         nin;                    /* inputs in the file; the rest stand for attributes of old forms */
     const char *op, *domain;
     bool        hides_bodies;           /* it has graphs that were not read */
+    OnnxOrigin  origin;
+    Loc         loc;                    /* of origin.place; 0: not said */
 } OnnxNode;
 
 typedef struct OnnxModel OnnxModel;

@@ -21,7 +21,7 @@ const char *p2o_proto_text(ProtoWalk *w, const PbReader *r, const PbField *f)
         return "";
     }
     for (size_t i = 0; i < f->nbytes; i++)
-        if ((unsigned char)z[i] < 0x20 || z[i] == 0x7F) {
+        if (((unsigned char)z[i] < 0x20 || z[i] == 0x7F) && !(w->lines && z[i] == '\n')) {
             if (w->exact)
                 p2o_proto_spoil(w, "a name has control characters");
             z[i] = '?';                 /* would reach a terminal */

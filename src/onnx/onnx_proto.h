@@ -16,6 +16,7 @@ enum {
     GRAPH_VALUE_INFO = 13, GRAPH_SPARSE = 15,
     FUNCTION_NAME = 1, FUNCTION_NODE = 7, FUNCTION_DOMAIN = 10,
     NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTR = 5, NODE_DOMAIN = 7,
+    NODE_METADATA = 9,
     A_NAME = 1, A_FLOAT = 2, A_INT = 3, A_STRING = 4, A_TENSOR = 5, A_GRAPH = 6, A_FLOATS = 7,
     A_INTS = 8, A_STRINGS = 9, A_GRAPHS = 11, A_TYPE = 20,
     TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_FLOATS = 4, TENSOR_INT32S = 5, TENSOR_INT64S = 7,
@@ -35,6 +36,7 @@ enum {                                  /* AttributeProto.AttributeType */
 typedef struct ProtoWalk {
     Arena      *arena;
     bool        exact;                  /* text is to be written again: control characters are refused */
+    bool        lines;                  /* text may have several */
     bool        bad;
     const char *why;
 } ProtoWalk;

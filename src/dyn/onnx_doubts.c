@@ -158,5 +158,6 @@ void p2o_onnx_doubts(Weighing *w)
         doubt_result(w, w->s->calls.at[i]);
         doubt_negative(w, w->s->calls.at[i]);
         doubt_triangles(w, w->s->calls.at[i]);
+        p2o_onnx_doubt_ones(w, w->s->calls.at[i]);
     }
 }

@@ -9,6 +9,7 @@
 #include "dyn/grammar.h"
 #include "dyn/onnx_sizes.h"
 #include "dyn/reading.h"
+#include "dyn/spell.h"
 
 enum { MOST_REFUSED = 3 };      /* others mostly follow from them */
 
@@ -48,6 +49,7 @@ typedef struct Weighing {
 void   p2o_onnx_find_numbers(Weighing *w);
 /* What is wrong at other sizes whatever the numbers are. */
 void   p2o_onnx_doubts(Weighing *w);
+void   p2o_onnx_doubt_ones(Weighing *w, const NodeCall *k);
 
 void   p2o_onnx_refuse(Weighing *w, const Call *c, const char *why);
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n);

@@ -154,6 +154,7 @@ void p2o_onnx_doubts(Weighing *w)
     doubt_small(w);
     doubt_needs(w);
     doubt_inputs(w);
+    p2o_onnx_doubt_traced(w);
     for (size_t i = 0; i < w->s->calls.n; i++) {
         doubt_result(w, w->s->calls.at[i]);
         doubt_negative(w, w->s->calls.at[i]);

@@ -50,6 +50,7 @@ void   p2o_onnx_find_numbers(Weighing *w);
 /* What is wrong at other sizes whatever the numbers are. */
 void   p2o_onnx_doubts(Weighing *w);
 void   p2o_onnx_doubt_ones(Weighing *w, const NodeCall *k);
+void   p2o_onnx_doubt_traced(Weighing *w);
 
 void   p2o_onnx_refuse(Weighing *w, const Call *c, const char *why);
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n);

@@ -154,7 +154,7 @@ void p2o_onnx_doubt_ones(Weighing *w, const NodeCall *k)
         doubt_reshape(w, k);
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor && !v->def && !p2o_onnx_is_weights(v->tensor))
+        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor && !p2o_onnx_is_weights(v->tensor))
             doubt_constant(w, k, v->tensor);
     }
 }

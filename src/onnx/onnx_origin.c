@@ -65,3 +65,15 @@ Str p2o_origin_name(const OnnxOrigin *o)
 }
 
 const char *p2o_origin_args(const OnnxOrigin *o) { return o->call.n ? strstr(o->call.p, "(args = ") : NULL; }
+
+Str p2o_origin_operator(const OnnxOrigin *o)
+{
+    static const char before[] = "target=torch.ops.aten.";
+    const char *at = o->call.n ? strstr(o->call.p, before) : NULL;
+    size_t      n = 0;
+    if (!at)
+        return (Str){ "", 0 };
+    for (at += sizeof before - 1; is_name_letter(at[n]);)
+        n++;
+    return (Str){ at, n };
+}

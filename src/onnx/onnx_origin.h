@@ -16,6 +16,8 @@ void p2o_origin_take(OnnxOrigin *o, OnnxMeta entry);
 
 /* The text of the call's arguments, to its end; NULL: not said. */
 const char *p2o_origin_args(const OnnxOrigin *o);
+/* The operator that was called: "mul"; empty: not said. */
+Str  p2o_origin_operator(const OnnxOrigin *o);
 /* What the call made: "mul"; empty: not said. */
 Str  p2o_origin_name(const OnnxOrigin *o);
 /* The next value that the call took, from *at (0 at first); false: no more. */

@@ -530,22 +530,49 @@ static void see_input(Weighing *w, const NodeCall *k, int i)
         add_lengths(w, k, i, letters, t, slot);
 }
 
+bool p2o_onnx_is_spelled_in(const Place *at, double v) { return p2o_spelled_times(at, v) > 0 || p2o_spelled_times(at, -v) > 0; }
+
+/* The user's own line made the node and does not have the number: it was computed, or is an attribute of the module. */
+static bool is_unsaid(const Weighing *w, const NodeCall *k, double v)
+{
+    const Place *at = p2o_place_at(w->s->prog->diags, k->call.loc);
+    return at && at->text && !at->library && !p2o_onnx_is_spelled_in(at, v);
+}
+
+/* The axis of an image that numbers of windows are for; NULL: it never changes. */
+static Dim axis_of_window(const OnnxSettling *s, const Node *n, size_t i, size_t nspatial)
+{
+    const Value *x = n->nin ? n->in[0] : NULL;
+    bool         image = x && x->dtype && (size_t)x->shape.rank == nspatial + 2;
+    Dim          d = image ? p2o_resolve(s->bind, x->shape.at[i + 2]) : NULL;
+    return d && !p2o_dim_is_int(d, NULL) ? d : NULL;
+}
+
 /* A window as long as an axis that is dynamic, or one of windows that tile it, as those of an adaptive pool do. */
 static bool may_follow_axis(const OnnxSettling *s, const Node *n, const Attr *windows, size_t i)
 {
-    const Value *x = n->nin ? n->in[0] : NULL;
-    const Attr  *strides = p2o_node_attr(n, "strides");
-    int64_t      size, k = windows->ints[i];
-    bool         image = x && x->dtype && (size_t)x->shape.rank == windows->n + 2;
-    Dim          d = image ? p2o_resolve(s->bind, x->shape.at[i + 2]) : NULL;
-    if (!d || p2o_dim_is_int(d, NULL) || !p2o_hint_at(s->bind, d, 0, &size) || k < 2)
+    const Attr *strides = p2o_node_attr(n, "strides");
+    int64_t     size, k = windows->ints[i];
+    Dim         d = axis_of_window(s, n, i, windows->n);
+    if (!d || !p2o_hint_at(s->bind, d, 0, &size) || k < 2)
         return false;
     bool tiles = strides && strides->kind == ATTR_INTS && i < strides->n && strides->ints[i] == k && size % k == 0;
     return size == k || (tiles && size / k <= k && (k > 2 || n->op == ONNX_AveragePool));
 }
 
+/* Strides and dilations; 1 is what they are unless said. */
+static void see_window_steps(Weighing *w, const NodeCall *k, const Attr *a)
+{
+    for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
+        Dim axis = axis_of_window(w->s, k->file->node, i, a->n);
+        if (axis && a->ints[i] > 1 && is_unsaid(w, k, (double)a->ints[i]))
+            add_whole(w, k, 'w', (double)a->ints[i], axis, false);
+    }
+}
+
 static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
 {
+    see_window_steps(w, k, a);
     for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
         if (!may_follow_axis(w->s, k->file->node, a, i))
             continue;
@@ -555,16 +582,16 @@ static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
     }
 }
 
-/* Unlike ones at the two ends of an axis that is dynamic: what it lacks to a multiple, say. */
+/* Unlike ones at the two ends of an axis: what it lacks to a multiple, say; those of a Pad that the exporter put into the
+ * node; and those that the line does not have. */
 static void see_window_pads(Weighing *w, const NodeCall *k, const Attr *a)
 {
-    const Value *x = k->file->node->nin ? k->file->node->in[0] : NULL;
-    size_t       n = a->kind == ATTR_INTS && x && x->dtype ? a->n / 2 : 0;
-    for (size_t i = 0; i < n && (size_t)x->shape.rank == n + 2; i++) {
-        Dim axis = p2o_resolve(w->s->bind, x->shape.at[i + 2]);
-        if (p2o_dim_is_int(axis, NULL) || a->ints[i] == a->ints[n + i])
-            continue;
-        for (size_t end = i; end < a->n; end += n)
+    size_t n = a->kind == ATTR_INTS ? a->n / 2 : 0;
+    for (size_t i = 0; i < n; i++) {
+        Dim     axis = axis_of_window(w->s, k->file->node, i, n);
+        int64_t first = a->ints[i], last = a->ints[n + i];
+        bool    doubtful = first != last || k->file->origin.padded || is_unsaid(w, k, (double)first);
+        for (size_t end = i; end < 2 * n && axis && doubtful; end += n)
             if (a->ints[end] > 0)
                 add_whole(w, k, 'a', (double)a->ints[end], axis, false);
     }
@@ -576,6 +603,8 @@ static void see_attr(Weighing *w, const NodeCall *k, const Attr *a)
     char        letter = p2o_onnx_attr(n->op, a->name);
     if (letter == 'w')
         see_windows(w, k, a);
+    else if (letter == 's')
+        see_window_steps(w, k, a);
     else if (letter == 'a')
         see_window_pads(w, k, a);
     else if (letter && a->kind == ATTR_TENSOR)

@@ -276,11 +276,6 @@ static const Readings *fitting_readings(const Weighing *w, const Readings *r, co
     return out;
 }
 
-static bool is_spelled_in(const Place *at, const Number *x)
-{
-    return p2o_spelled_times(at, x->at) > 0 || p2o_spelled_times(at, -x->at) > 0;
-}
-
 /* The line that made the node may spell the number, or belong to a module of torch.nn and pass on an option of it.  Then
  * the traced call has the number too: what only the node has, the exporter computed. */
 static Evidence evidence_for(const Weighing *w, const Number *x)
@@ -292,13 +287,13 @@ static Evidence evidence_for(const Weighing *w, const Number *x)
                             .fixed = is_by_fixed(w, x), .known = bits_by_fixed(w, x) };
     if (!at || !at->text || x->length || x->square || from->padded)
         return e;
-    e.setting = at->library && is_spelled_in(&call, x);
+    e.setting = at->library && p2o_onnx_is_spelled_in(&call, x->at);
     if (at->library)
         return e;
     e.line = at;
-    if (!is_spelled_in(at, x))
+    if (!p2o_onnx_is_spelled_in(at, x->at))
         e.spelled = SPELLED_NO;
-    else if (is_spelled_in(&call, x))
+    else if (p2o_onnx_is_spelled_in(&call, x->at))
         e.spelled = SPELLED_YES;
     return e;
 }

@@ -134,7 +134,8 @@ static Number number_in(const NodeCall *k, char letter, double v)
     return (Number){ .target = k->call.target, .call = k, .role = role_of_letter(letter), .at = fabs(v) };
 }
 
-static void add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim axis, bool usual)
+/* NULL: it is too large for a size. */
+static Number *add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim axis, bool usual)
 {
     Number x = number_in(k, letter, v);
     bool   fixed = axis && p2o_dim_is_int(axis, NULL);
@@ -143,8 +144,10 @@ static void add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim
     x.fixed = fixed;
     x.usual = usual;
     x.strict = x.role != NUMBER_FACTOR && letter != 'E' && !usual && !fixed;
-    if (x.at < INT32_MAX)
-        VEC_PUSH(w->arena, &w->list, x);
+    if (!(x.at < INT32_MAX))
+        return NULL;
+    VEC_PUSH(w->arena, &w->list, x);
+    return &w->list.at[w->list.n - 1];
 }
 
 /* A length of a constant; of 1 it is broadcast. */
@@ -152,8 +155,16 @@ static void add_length(Weighing *w, const NodeCall *k, int64_t size)
 {
     if (size <= 1)
         return;
-    add_whole(w, k, 'e', (double)size, NULL, false);
-    w->list.at[w->list.n - 1].length = true;
+    Number *x = add_whole(w, k, 'e', (double)size, NULL, false);
+    if (x)
+        x->length = true;
+}
+
+/* Nobody scales by 1; PyTorch does so after a reciprocal, for 1 / x. */
+static bool is_idle_factor(const Node *n, double v)
+{
+    const Node *before = n->nin && n->in[0] ? n->in[0]->def : NULL;
+    return v == 1 && (n->op == ONNX_Mul || n->op == ONNX_Div) && !(before && before->op == ONNX_Reciprocal);
 }
 
 static void add_float(Weighing *w, const NodeCall *k, char letter, double v, DType t, bool alone)
@@ -165,8 +176,11 @@ static void add_float(Weighing *w, const NodeCall *k, char letter, double v, DTy
     x.at = meant(x.at, x.slack, 1e5);
     if (!is_said(x.at) && !alone)
         return;                                 /* weights */
-    if (x.at == floor(x.at))                    /* an int in Python, or a root */
-        add_whole(w, k, letter, x.at, NULL, x.usual);
+    if (x.at == floor(x.at)) {                  /* an int in Python, or a root */
+        Number *whole = add_whole(w, k, letter, x.at, NULL, x.usual);
+        if (whole)
+            whole->counted = alone && (n->op == ONNX_Add || n->op == ONNX_Sub || is_idle_factor(n, x.at));
+    }
     double square = meant(x.at * x.at, 2 * x.slack, 0);
     if (!is_said(x.at) && is_said(square)) {    /* a scale that is applied twice */
         x.at = square;
@@ -417,8 +431,9 @@ static void add_pad(Weighing *w, const NodeCall *k, const int64_t *pads, size_t 
     Dim    axis = half && half == (size_t)x.rank ? p2o_resolve(w->s->bind, x.at[e % half]) : NULL;
     if (!pads[e] && (!axis || p2o_dim_is_int(axis, NULL) || e % half == 0))
         return;                                 /* by 0, and nobody pads a batch */
-    add_whole(w, k, 'A', (double)pads[e], axis, false);
-    w->list.at[w->list.n - 1].strict &= !half || pads[e] != pads[(e + half) % (2 * half)];
+    Number *p = add_whole(w, k, 'A', (double)pads[e], axis, false);
+    if (p)
+        p->strict &= !half || pads[e] != pads[(e + half) % (2 * half)];
 }
 
 static void add_pads(Weighing *w, const NodeCall *k, const Tensor *t)

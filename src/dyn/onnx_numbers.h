@@ -27,6 +27,7 @@ typedef struct Number {
     bool            length;     /* of a constant */
     bool            lonely;     /* a size that nothing else has */
     bool            square;     /* `at` is that of the file's number */
+    bool            counted;    /* added to floats, or a factor of 1: people do that with counts */
     bool            parameter;  /* with a name of the model's own */
     double          at, slack;
     Dim             axis;       /* the size of the axis along which it is; NULL: not known */

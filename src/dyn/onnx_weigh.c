@@ -276,15 +276,22 @@ static const Readings *fitting_readings(const Weighing *w, const Readings *r, co
     return out;
 }
 
+/* A whole number that data is scaled by or added to and that its line lacks, and a count that is added to data: that a
+ * size elsewhere is the same says little. */
+static bool is_bare(const Number *x, const Evidence *e)
+{
+    bool term = x->counted && e->spelled == SPELLED_UNKNOWN && !e->setting;
+    return x->whole && !x->usual && x->role == NUMBER_FACTOR && (e->spelled == SPELLED_NO || term);
+}
+
 /* The line that made the node may spell the number, or belong to a module of torch.nn and pass on an option of it.  Then
  * the traced call has the number too: what only the node has, the exporter computed. */
-static Evidence evidence_for(const Weighing *w, const Number *x)
+static Evidence line_evidence(const Weighing *w, const Number *x)
 {
     const OnnxOrigin *from = &x->call->file->origin;
     const Place      *at = p2o_place_at(w->s->prog->diags, x->call->call.loc);
     const Place       call = { .text = p2o_origin_args(from) };
-    Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role, .usual = x->usual,
-                            .fixed = is_by_fixed(w, x), .known = bits_by_fixed(w, x) };
+    Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role, .usual = x->usual };
     if (!at || !at->text || x->length || x->square || from->padded)
         return e;
     e.setting = at->library && p2o_onnx_is_spelled_in(&call, x->at);
@@ -298,6 +305,16 @@ static Evidence evidence_for(const Weighing *w, const Number *x)
     return e;
 }
 
+static Evidence evidence_for(const Weighing *w, const Number *x)
+{
+    Evidence e = line_evidence(w, x);
+    if (is_bare(x, &e))
+        return e;
+    e.fixed = is_by_fixed(w, x);
+    e.known = bits_by_fixed(w, x);
+    return e;
+}
+
 static void weigh_number(Weighing *w, size_t i)
 {
     const Number   *x = &w->list.at[i];
@@ -305,7 +322,7 @@ static void weigh_number(Weighing *w, size_t i)
     Evidence        e = evidence_for(w, x);
     bool            said = e.setting || e.spelled == SPELLED_YES;
     Verdict         v = p2o_weigh(&e, r);
-    bool strict = x->strict && !e.fixed && !e.known && !said;
+    bool strict = (x->strict || is_bare(x, &e)) && !e.fixed && !e.known && !said;
     if (v.kind == VERDICT_NUMBER && strict)
         v.best = cheapest_along(w, r, x, v.number_bits);
     if (v.kind != VERDICT_NUMBER || (strict && v.best))

@@ -15,7 +15,8 @@ Ways (--ways takes beginnings: `two` is all of two-*):
   python, python-noverify      pt2onnx.export
 An axis that is an expression (2*t) is declared by a name of its own.  The classes of results are in
 judge.py; parts: refused, and the captures are different programs (a Python loop or branch on a
-size); n/a: PyTorch itself does not export the module so; harness: an error of this program.
+size); n/a: PyTorch itself does not export the module so that it can be run; harness: an error of
+this program.
 --list KIND,.. prints the results of these classes, and for `illegal` the sizes that a case allows
 and PyTorch does not run at.
 """
@@ -175,6 +176,10 @@ class Try:
 
     def onnx(self, exporter):
         path, sizes = self.subject.onnx(exporter == "dynamo")
+        try:
+            judge.session_of(path)
+        except Exception as e:
+            return Verdict("n/a", "the exporter's own file does not load: " + judge.one_line(e))
         return self.convert([path], self.subject.declared(), [sizes])
 
     def python(self, rest):

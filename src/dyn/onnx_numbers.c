@@ -547,11 +547,23 @@ static void see_input(Weighing *w, const NodeCall *k, int i)
 
 bool p2o_onnx_is_spelled_in(const Place *at, double v) { return p2o_spelled_times(at, v) > 0 || p2o_spelled_times(at, -v) > 0; }
 
-/* The user's own line made the node and does not have the number: it was computed, or is an attribute of the module. */
+/* "/Conv" and "/Conv_3": PyTorch's older exporter names nodes by the module that they are made in, "/block/conv/Conv", and
+ * these by forward() of the model itself. */
+static bool is_in_no_module(const OnnxNode *x)
+{
+    size_t      n = strlen(x->op);
+    const char *name = x->node->name;
+    return name && name[0] == '/' && !strncmp(name + 1, x->op, n) && (!name[n + 1] || name[n + 1] == '_');
+}
+
+/* The user's own line made the node and does not have the number: it was computed, or is an attribute of the module.  Where
+ * no line is known, whatever no module of torch.nn made. */
 static bool is_unsaid(const Weighing *w, const NodeCall *k, double v)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, k->call.loc);
-    return at && at->text && !at->library && !p2o_onnx_is_spelled_in(at, v);
+    if (!at || !at->text)
+        return is_in_no_module(k->file);
+    return !at->library && !p2o_onnx_is_spelled_in(at, v);
 }
 
 /* The axis of an image that numbers of windows are for; NULL: it never changes. */

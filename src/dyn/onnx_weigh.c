@@ -262,10 +262,10 @@ static const Reading *cheapest_along(const Weighing *w, const Readings *r, const
     return NULL;
 }
 
-/* Of a pad only those that its axis takes part in. */
+/* Of a pad and a window only those that its axis takes part in. */
 static const Readings *fitting_readings(const Weighing *w, const Readings *r, const Number *x)
 {
-    if (x->role != NUMBER_PAD || !x->axis)
+    if (!x->axis || (x->role != NUMBER_PAD && x->role != NUMBER_EXTENT))
         return r;
     Readings *out = NEW(w->arena, Readings);
     *out = *r;

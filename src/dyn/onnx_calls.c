@@ -222,7 +222,7 @@ static const char *node_label(const OnnxSettling *s, const OnnxNode *x)
     return p2o_printf(s->prog->arena, "%s%s%s '%s'", x->domain, *x->domain ? "." : "", x->op, name);
 }
 
-static void add_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNode *x)
+static void add_node_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNode *x)
 {
     Arena    *a = s->prog->arena;
     Node     *n = x->node;
@@ -246,7 +246,7 @@ static void add_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNo
 static void add_calls(OnnxSettling *s, const uint8_t *uses, Body *b, Graph *g)
 {
     for (size_t i = 0; i < g->file->nodes.n; i++)
-        add_call(s, uses, b, &g->file->nodes.at[i]);
+        add_node_call(s, uses, b, &g->file->nodes.at[i]);
 }
 
 void p2o_onnx_calls(OnnxSettling *s)

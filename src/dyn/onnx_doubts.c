@@ -1,35 +1,21 @@
 /* What is wrong at other sizes, whatever the numbers of an ONNX file are: sizes that would have to shrink or to be
  * equal where they are not, results that only happened to be as long as an input. */
+#include "dyn/large.h"
 #include "dyn/onnx_numbers.h"
 
 #include "onnx/onnx_ops.h"
 
 enum { LEAST_TELLING = 16 };            /* smaller numbers are in too many models to show a size */
 
-typedef struct DivisibleSizes {
-    const Weighing *w;
-    int64_t         turn;
-} DivisibleSizes;
-
-/* Sizes that every small number divides, others for each symbol. */
-static bool divisible_size(void *user, Dim sym, int64_t *v)
+static LargeSizes large_sizes(const Weighing *w)
 {
-    enum { DIVISIBLE = 5040 };                  /* by all up to 10 */
-    const DivisibleSizes *x = user;
-    size_t                i = 0;
-    while (i < x->w->symbols.n && x->w->symbols.at[i] != sym)
-        i++;
-    *v = DIVISIBLE * (1 + x->turn + 3 * (int64_t)i);
-    return true;
+    return (LargeSizes){ .symbols = w->symbols.at, .n = w->symbols.n };
 }
 
-/* Or one of them is not known. */
-static bool is_same_when_divisible(const Weighing *w, Dim a, Dim b)
+static bool is_same_at_large_sizes(const Weighing *w, Dim a, Dim b)
 {
-    Dims          *t = w->s->prog->dims;
-    DivisibleSizes at = { .w = w };
-    int64_t        x, y;
-    return !p2o_dim_eval(t, a, divisible_size, &at, &x) || !p2o_dim_eval(t, b, divisible_size, &at, &y) || x == y;
+    LargeSizes at = large_sizes(w);
+    return p2o_large_same(w->s->prog->dims, &at, a, b);
 }
 
 /* Of an upsampled image: it was as large as an input, and is not even at sizes that everything divides. */
@@ -43,7 +29,7 @@ static void doubt_result(Weighing *w, const NodeCall *k)
             continue;
         for (size_t i = 0; i < w->symbols.n; i++)
             if (p2o_hint_at(w->s->bind, w->symbols.at[i], 0, &of) && of == size &&
-                !is_same_when_divisible(w, now, w->symbols.at[i]))
+                !is_same_at_large_sizes(w, now, w->symbols.at[i]))
                 p2o_onnx_refuse(w, &k->call,
                                 p2o_printf(w->arena, "its result was as long as %s, and is not at other sizes",
                                            p2o_dim_name(w->symbols.at[i])));
@@ -54,12 +40,12 @@ static void doubt_result(Weighing *w, const NodeCall *k)
 static bool is_negative_somewhere(const Weighing *w, Dim d, bool pad)
 {
     Dims          *t = w->s->prog->dims;
-    DivisibleSizes at = { .w = w };
+    LargeSizes     at = large_sizes(w);
     int64_t        v;
     for (int i = 0; pad && i < NPROBE; i++)
         if (p2o_probe(t, w->symbols.at, w->symbols.n, d, i, &v) && v < 0)
             return true;
-    return p2o_dim_eval(t, d, divisible_size, &at, &v) && v < 0;
+    return p2o_large_eval(t, &at, d, &v) && v < 0;
 }
 
 static int64_t slot_number(const SizeSlot *slot, size_t e)
@@ -113,7 +99,7 @@ static void doubt_needs(Weighing *w)
         if (n->kind != NEED_EQ || n->origin != NEED_OF_OPERATOR || w->nrefused)
             continue;
         Dim a = p2o_resolve(s->bind, n->a), b = p2o_resolve(s->bind, n->b);
-        if (is_same_when_divisible(w, a, b))
+        if (is_same_at_large_sizes(w, a, b))
             continue;
         p2o_onnx_refuse(w, &(Call){ .target = n->by, .loc = n->loc }, p2o_printf(w->arena, "it would need %s = %s", p2o_dim_text(s->prog->dims, a),
                                              p2o_dim_text(s->prog->dims, b)));
@@ -125,10 +111,10 @@ static void doubt_inputs(Weighing *w)
 {
     const OnnxSettling *s = w->s;
     for (size_t i = 0; i < s->freed.n; i++) {
-        DivisibleSizes at = { .w = w };
+        LargeSizes     at = large_sizes(w);
         int64_t        v;
         Dim            now = p2o_resolve(s->bind, s->freed.at[i]);
-        if (!p2o_dim_eval(s->prog->dims, now, divisible_size, &at, &v) || v >= 0)
+        if (!p2o_large_eval(s->prog->dims, &at, now, &v) || v >= 0)
             continue;
         Call of = { .target = p2o_printf(w->arena, "%s can't be dynamic", p2o_dim_name(s->freed.at[i])) };
         p2o_onnx_refuse(w, &of,

@@ -1,5 +1,5 @@
 /* Constants that were computed from a size when the model was exported: one value everywhere (states, masks), counting
- * along an axis (positions), a lower triangle (causal masks), the same again along an axis.  One whose axis was as long as a size that is dynamic
+ * along an axis (positions), a lower triangle_again (causal masks), the same again along an axis.  One whose axis was as long as a size that is dynamic
  * now may have to be computed again. */
 #include "aten/lower.h"
 #include "dyn/onnx_sizes.h"
@@ -123,7 +123,7 @@ static Value *counted(Lower *lo, const BakedForm *f, Shape s)
     return v;
 }
 
-static Value *triangle(Lower *lo, const BakedForm *f, Shape s)
+static Value *triangle_again(Lower *lo, const BakedForm *f, Shape s)
 {
     Value *cols = unsqueeze(lo, iota(lo, s.at[s.rank - 1]), 0), *rows = unsqueeze(lo, iota(lo, s.at[s.rank - 2]), 1);
     if (f->diagonal)
@@ -147,6 +147,6 @@ Value *p2o_onnx_make(Lower *lo, const BakedForm *f, Shape s)
     if (f->kind == BAKED_FILLED)
         return filled(lo, s, element_of(lo->arena, f->of, 0));
     return expand(lo, f->kind == BAKED_COUNTING   ? counted(lo, f, s)
-                      : f->kind == BAKED_TRIANGLE ? triangle(lo, f, s)
+                      : f->kind == BAKED_TRIANGLE ? triangle_again(lo, f, s)
                                                   : first_slices(lo, f, s), s);
 }

@@ -16,12 +16,12 @@ enum {
 
 static bool has_letter(Str letters, char c) { return letters.n && memchr(letters.p, c, letters.n); }
 
-static bool is_one_of(char letter, const char *letters) { return letter && strchr(letters, letter); }
+static bool is_letter_of(char letter, const char *letters) { return letter && strchr(letters, letter); }
 
 static char number_letter(Str letters)
 {
     for (size_t i = 0; i < letters.n; i++)
-        if (is_one_of(letters.p[i], ONNX_SIZES "eptfx"))
+        if (is_letter_of(letters.p[i], ONNX_SIZES "eptfx"))
             return letters.p[i];
     return 0;
 }
@@ -129,7 +129,7 @@ static NumberRole role_of_letter(char letter)
     }
 }
 
-static Number number_in(const NodeCall *k, char letter, double v)
+static Number number_of_node(const NodeCall *k, char letter, double v)
 {
     return (Number){ .target = k->call.target, .call = k, .role = role_of_letter(letter), .at = fabs(v) };
 }
@@ -137,7 +137,7 @@ static Number number_in(const NodeCall *k, char letter, double v)
 /* NULL: it is too large for a size. */
 static Number *add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim axis, bool usual)
 {
-    Number x = number_in(k, letter, v);
+    Number x = number_of_node(k, letter, v);
     bool   fixed = axis && p2o_dim_is_int(axis, NULL);
     x.whole = true;
     x.axis = axis;
@@ -170,7 +170,7 @@ static bool is_idle_factor(const Node *n, double v)
 static void add_float(Weighing *w, const NodeCall *k, char letter, double v, DType t, bool alone)
 {
     const Node *n = k->file->node;
-    Number      x = number_in(k, letter, v);
+    Number      x = number_of_node(k, letter, v);
     x.slack = slack_of(t);
     x.usual = is_usual_number(letter, x.at, alone) || is_of_gelu(n, x.at, x.slack);
     x.at = meant(x.at, x.slack, 1e5);
@@ -212,7 +212,7 @@ static Dim axis_of(const OnnxSettling *s, const Node *n, size_t e)
 }
 
 /* It was all of an axis that is dynamic now. */
-static bool is_whole_axis(const OnnxSettling *s, const Node *n, size_t e, int64_t v)
+static bool was_whole_axis(const OnnxSettling *s, const Node *n, size_t e, int64_t v)
 {
     Dim     size = axis_of(s, n, e);
     int64_t hint;
@@ -263,7 +263,7 @@ static void add_elements(Weighing *w, const NodeCall *k, char letter, const Tens
     if (!(whole || is_float(t->dtype)) || !p2o_tensor_nelem(t, &nelem) || !nelem || nelem > MOST_LOOKED_AT)
         return;
     Dim  axis = axis_of(w->s, n, 0);
-    if (axis && p2o_dim_is_int(axis, NULL) && is_one_of(letter, "p") && !p2o_onnx_is_constant(w->s, n->in[0]))
+    if (axis && p2o_dim_is_int(axis, NULL) && is_letter_of(letter, "p") && !p2o_onnx_is_constant(w->s, n->in[0]))
         return;                                 /* of features: a size would not stay inside; of a table it may */
     bool few = values_in(t, nelem, v, whole ? MOST_VALUES : MOST_FLOATS, &count);
     const BakedForm *form = whole && count > 2 && p2o_tensor_is_contiguous(t) ? p2o_onnx_form(w->arena, t) : NULL;
@@ -338,7 +338,7 @@ static void add_lengths(Weighing *w, const NodeCall *k, int input, Str letters, 
         return;
     bool weights = is_float(t->dtype) && p2o_onnx_is_weights(t);
     if (is_float(t->dtype) && (!has_letter(letters, 'b') || (parameter && !weights && !is_linear(t, nelem)) ||
-                               (weights && !is_one_of(number_letter(letters), "tf"))))
+                               (weights && !is_letter_of(number_letter(letters), "tf"))))
         return;
     int64_t joined = n->op == ONNX_Concat ? p2o_node_int(n, "axis", 0) : -MAX_RANK;
     for (int d = 0; d < t->rank; d++) {
@@ -488,7 +488,7 @@ static void add_other_places(Weighing *w, const NodeCall *k, char letter, const 
             add_whole(w, k, 'P', (double)v, axis_of(w->s, n, e), v >= -1 && v <= 1);
         else if (weighed && *p2o_onnx_seen(w, &at, sizeof at))
             add_whole(w, k, letter, (double)v, axis_of(w->s, n, e), v == 1);
-        else if (weighed && is_whole_axis(w->s, n, e, v))
+        else if (weighed && was_whole_axis(w->s, n, e, v))
             add_whole(w, k, letter, (double)v, NULL, false);
     }
 }
@@ -524,7 +524,7 @@ static void see_input(Weighing *w, const NodeCall *k, int i)
     char            letter = number_letter(letters);
     if (n->nout && p2o_onnx_is_constant(w->s, n->out[0]))
         letter = 't';                           /* of what, is not known */
-    if (is_size_arithmetic(n) && !is_one_of(letter, "tfx"))
+    if (is_size_arithmetic(n) && !is_letter_of(letter, "tfx"))
         return;
     if (slot && !slot->form) {
         if (letter == 'A')
@@ -639,7 +639,7 @@ static void see_attr(Weighing *w, const NodeCall *k, const Attr *a)
     else if (letter && a->kind == ATTR_FLOAT && a->f != 1)
         add_float(w, k, letter, a->f, DT_F32, true);
     size_t nint = a->kind == ATTR_INTS ? a->n : a->kind == ATTR_INT;
-    for (size_t i = 0; is_one_of(letter, "ep") && i < nint; i++) {
+    for (size_t i = 0; is_letter_of(letter, "ep") && i < nint; i++) {
         int64_t v = a->kind == ATTR_INT ? a->i : a->ints[i];
         add_whole(w, k, letter, (double)v, axis_of(w->s, n, 0), v >= -1 && v <= 1);
     }

@@ -15,7 +15,7 @@ static Dim size_now(const Weighing *w, const Value *v, int axis)
     return known ? p2o_resolve(w->s->bind, v->shape.at[axis]) : NULL;
 }
 
-static bool is_dynamic(const Weighing *w, const Value *v, int axis)
+static bool is_axis_dynamic(const Weighing *w, const Value *v, int axis)
 {
     Dim d = size_now(w, v, axis);
     return d && !p2o_dim_is_int(d, NULL);
@@ -83,7 +83,7 @@ static bool is_beside_dynamic(const Weighing *w, const Value *y, int axis)
         int at = axis + step;
         while (at >= 0 && at < y->shape.rank && dim_is(size_now(w, y, at), 1))
             at += step;
-        if (is_dynamic(w, y, at))
+        if (is_axis_dynamic(w, y, at))
             return true;
     }
     return false;
@@ -139,7 +139,7 @@ static void doubt_constant(Weighing *w, const NodeCall *k, const Tensor *t)
     int64_t      was;
     for (int d = 0; d < t->rank; d++) {
         int at = y && y->dtype ? y->shape.rank - t->rank + d : -1;
-        if (t->sizes[d] != 1 || !is_dynamic(w, y, at) || !p2o_hint_at(w->s->bind, size_now(w, y, at), 0, &was) || was != 1)
+        if (t->sizes[d] != 1 || !is_axis_dynamic(w, y, at) || !p2o_hint_at(w->s->bind, size_now(w, y, at), 0, &was) || was != 1)
             continue;
         p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "a constant has one element along axis %d, which was 1: it may "
                                                 "have been made for that size", at));

@@ -433,7 +433,7 @@ static const Tensor *constant_of(Arena *a, const Value *v)
 }
 
 /* Equal of vectors of integers, as the test for -1 in sizes that Expand is given. */
-static const Tensor *compared(Arena *a, const Value *x, const Value *y)
+static const Tensor *compared_ints(Arena *a, const Value *x, const Value *y)
 {
     size_t  n = x->nints > y->nints ? x->nints : y->nints;
     int64_t size = (int64_t)n;
@@ -466,7 +466,7 @@ static void fold_node(Node *n)
         if (!copy.in[i]->tensor)
             return;
     }
-    y->tensor = n->op == ONNX_Equal ? compared(a, copy.in[0], copy.in[1]) : p2o_fold(&copy);
+    y->tensor = n->op == ONNX_Equal ? compared_ints(a, copy.in[0], copy.in[1]) : p2o_fold(&copy);
     if (y->tensor && !y->ints)
         p2o_onnx_type_constant(n->graph, y, y->tensor);
 }
@@ -764,7 +764,7 @@ static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin, bo
 }
 
 /* One capture, whose calls may be changed as they are, those of bodies included. */
-static void line_up_calls(const OnnxSettling *s, Lineup *l)
+static void line_up_nodes(const OnnxSettling *s, Lineup *l)
 {
     for (size_t i = 0; i < s->calls.n; i++) {
         LinedCall row = { .call = &s->calls.at[i]->call };
@@ -781,7 +781,7 @@ bool p2o_onnx_settle(OnnxModel *m, Program *p, Bindings *b, const char *const *p
     share_hooks(m->graph, s->hooks);
     Program *programs[] = { p };
     Lineup   lineup = { .p = programs, .n = 1 };
-    line_up_calls(s, &lineup);
+    line_up_nodes(s, &lineup);
     return apply_pins(s, pins, npin, false) && p2o_settle(&lineup, b) && p2o_onnx_weigh(s) &&
            apply_pins(s, pins, npin, true) && write_sizes(s);
 }

@@ -26,8 +26,6 @@ static bool may_do_nothing(Str base)
     return false;
 }
 
-static bool is_same_str(Str a, Str b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
-
 /* PyTorch traces 1 / x as a reciprocal and a product with 1. */
 static bool is_after_reciprocal(const Weighing *w, const NodeCall *of, Str base)
 {
@@ -47,7 +45,7 @@ static bool is_shared(const Weighing *w, const Node *n, Str base)
 {
     for (int i = 0; i < n->nin; i++) {
         const NodeCall *k = maker_of(w, n->in[i]);
-        if (k && (is_same_str(base_name(p2o_origin_name(&k->file->origin)), base) || is_after_reciprocal(w, k, base)))
+        if (k && (str_eq(base_name(p2o_origin_name(&k->file->origin)), base) || is_after_reciprocal(w, k, base)))
             return true;
     }
     return false;
@@ -136,7 +134,7 @@ static void doubt_loop(Weighing *w, const NodeCall *k, Map *lines)
     void **slot = p2o_map_slot(lines, str_of(p2o_printf(w->arena, "%u %.*s %d", k->call.loc, STR_ARG(op), k->file->node->op)));
     Steps *s = *slot ? *slot : (*slot = NEW(w->arena, Steps));
     Str    own = p2o_origin_name(&k->file->origin);
-    bool   other = !s->last || !is_same_str(own, p2o_origin_name(&s->last->file->origin));
+    bool   other = !s->last || !str_eq(own, p2o_origin_name(&s->last->file->origin));
     int    left = MOST_BETWEEN;
     bool   after = false;
     bool   next = other && s->last && is_next_step(w, k->file->node, s->last->file->node, &left, &after) && after;

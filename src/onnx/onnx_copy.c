@@ -43,7 +43,7 @@ static void copy_field(ModelWriter *w, const FieldWalk *k) { copy_bytes(w, k->r.
 
 static PbReader inside(const FieldWalk *k) { return pb_inside(&k->r, &k->f); }
 
-static const char *text_of(ModelWriter *w, const FieldWalk *k)
+static const char *entry_text(ModelWriter *w, const FieldWalk *k)
 {
     ProtoWalk p = { .arena = w->arena };
     return p2o_proto_text(&p, &k->r, &k->f);
@@ -65,7 +65,7 @@ static bool is_nameless(Dim d)
 
 /* One dim: a number, a name, or nothing.  In a body a symbol may stand for another number in each
  * iteration: there only a name that the file had stays. */
-static void put_dim(ModelWriter *w, const Graph *g, Dim d, const char *was)
+static void put_axis(ModelWriter *w, const Graph *g, Dim d, const char *was)
 {
     OnnxModel  *m = g->file->model;
     int64_t     v;
@@ -84,8 +84,8 @@ static void put_dim_again(ModelWriter *w, const Graph *g, Dim d, PbReader r)
     const char *was = "";
     while (next_field(&k))
         if (k.f.number == DIM_PARAM)
-            was = text_of(w, &k);
-    put_dim(w, g, d, was);
+            was = entry_text(w, &k);
+    put_axis(w, g, d, was);
     for (k = walk_of(r); next_field(&k);)
         if (k.f.number != DIM_VALUE && k.f.number != DIM_PARAM)
             copy_field(w, &k);
@@ -107,7 +107,7 @@ static void put_shape_again(ModelWriter *w, const Graph *g, Shape s, PbReader r)
     }
     for (; i < s.rank; i++) {
         PbMark d = p2o_pb_begin(&w->pb, SHAPE_DIM);
-        put_dim(w, g, s.at[i], "");
+        put_axis(w, g, s.at[i], "");
         p2o_pb_end(&w->pb, d);
     }
     p2o_pb_end(&w->pb, m);
@@ -166,7 +166,7 @@ static void put_info_again(ModelWriter *w, const Graph *g, const FieldWalk *at)
     const char *name = "";
     while (next_field(&k))
         if (k.f.number == INFO_NAME)
-            name = text_of(w, &k);
+            name = entry_text(w, &k);
     const Value *v = p2o_map_get(&b->values, str_of(name));
     bool         known = v && v->dtype != DT_NONE && (v->is_sequence || has_same_type(b, name, v));
     if (v && !known && at->f.number == GRAPH_VALUE_INFO && v->dtype != DT_NONE)
@@ -195,7 +195,7 @@ static void put_init_again(ModelWriter *w, const Graph *g, const FieldWalk *at)
     const char *name = "";
     while (next_field(&k))
         if (k.f.number == TENSOR_NAME)
-            name = text_of(w, &k);
+            name = entry_text(w, &k);
     const Value  *v = p2o_map_get(&g->file->values, str_of(name));
     const Tensor *x = v ? v->tensor : NULL;
     uint64_t      nelem = 0;
@@ -300,7 +300,7 @@ static bool is_ours(ModelWriter *w, const FieldWalk *at)
 {
     FieldWalk k = walk_of(inside(at));
     while (next_field(&k))
-        if (k.f.number == ENTRY_KEY && same(text_of(w, &k), "pt2onnx.dims"))
+        if (k.f.number == ENTRY_KEY && same(entry_text(w, &k), "pt2onnx.dims"))
             return true;
     return false;
 }

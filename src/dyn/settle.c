@@ -5,6 +5,7 @@
 #include "aten/infer.h"
 #include "dyn/constant.h"
 #include "dyn/float.h"
+#include "dyn/large.h"
 #include "dyn/range.h"
 #include "dyn/site.h"
 
@@ -480,23 +481,6 @@ static bool weigh_rest(Settling *s)
     return n == 0;
 }
 
-typedef struct LargeSizes {
-    const Settling *s;
-    int64_t         turn;
-} LargeSizes;
-
-/* Sizes that every small number divides, others for each symbol. */
-static bool large_size(void *user, Dim sym, int64_t *v)
-{
-    enum { DIVISIBLE = 5040 };                  /* by all up to 10 */
-    const LargeSizes *x = user;
-    size_t            i = 0;
-    while (i < x->s->symbols.n && x->s->symbols.at[i] != sym)
-        i++;
-    *v = DIVISIBLE * (1 + x->turn + 3 * (int64_t)i);
-    return true;
-}
-
 /* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes that
  * everything divides, another expression was meant. */
 static bool holds_at_large_sizes(Settling *s)
@@ -516,10 +500,9 @@ static bool holds_at_large_sizes(Settling *s)
     for (size_t i = 0; taken && i < p2o_nneed(s->bind); i++) {
         const Need *n = p2o_need_at(s->bind, i);
         Dim         x = p2o_resolve(s->bind, n->a), y = p2o_resolve(s->bind, n->b);
-        LargeSizes  at = { .s = s };
-        for (int64_t v, w; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
-            if (!p2o_dim_eval(s->prog->dims, x, large_size, &at, &v) ||
-                !p2o_dim_eval(s->prog->dims, y, large_size, &at, &w) || v == w)
+        LargeSizes  at = { .symbols = s->symbols.at, .n = s->symbols.n };
+        for (; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
+            if (p2o_large_same(s->prog->dims, &at, x, y))
                 continue;
             p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc, "%s: sizes taken by evidence would need %s = %s", n->by,
                      p2o_dim_text(s->prog->dims, x), p2o_dim_text(s->prog->dims, y));

@@ -322,8 +322,7 @@ bool p2o_onnx_is_weights(const Tensor *t)
     return !values_in(t, nelem, v, MOST_FLOATS, &count) && !is_linear(t, nelem);
 }
 
-/* Exporters of PyTorch call what they computed val_3 and onnx::Mul_12, and weights by their names. */
-static bool is_parameter(const Value *v)
+bool p2o_onnx_is_parameter(const Value *v)
 {
     return !v->def && v->name && strncmp(v->name, "val_", 4) != 0 && strncmp(v->name, "onnx::", 6) != 0;
 }
@@ -333,7 +332,7 @@ static void add_lengths(Weighing *w, const NodeCall *k, int input, Str letters, 
 {
     const Node *n = k->file->node;
     uint64_t    nelem;
-    bool        parameter = is_parameter(n->in[input]);
+    bool        parameter = p2o_onnx_is_parameter(n->in[input]);
     if (!p2o_tensor_nelem(t, &nelem) || nelem < 2 || nelem > MOST_LOOKED_AT)
         return;
     bool weights = is_float(t->dtype) && p2o_onnx_is_weights(t);
@@ -540,7 +539,7 @@ static void see_input(Weighing *w, const NodeCall *k, int i)
     if (letter && !(slot && slot->form->kind == BAKED_TRIANGLE && is_int(t->dtype)))
         (letter == 'A' ? add_pads(w, k, t) : add_elements(w, k, letter, t));
     for (size_t e = from; e < w->list.n; e++)
-        w->list.at[e].parameter = is_parameter(v);
+        w->list.at[e].parameter = p2o_onnx_is_parameter(v);
     if ((has_letter(letters, 'b') || has_letter(letters, 'p')) && !is_size_arithmetic(n) && !is_state(n))
         add_lengths(w, k, i, letters, t, slot);
 }

@@ -57,6 +57,8 @@ void   p2o_onnx_refuse(Weighing *w, const Call *c, const char *why);
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n);
 /* Floats of many values in no order: nothing that was computed from sizes. */
 bool   p2o_onnx_is_weights(const Tensor *t);
+/* Exporters of PyTorch call what they computed val_3 and onnx::Mul_12, and weights by their names. */
+bool   p2o_onnx_is_parameter(const Value *v);
 /* The line, or the call, has the number, whatever its sign. */
 bool   p2o_onnx_is_spelled_in(const Place *at, double v);
 /* The letter of onnx_ops.def that says what an input's numbers mean; 0: nothing is said. */

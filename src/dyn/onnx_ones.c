@@ -152,9 +152,15 @@ void p2o_onnx_doubt_ones(Weighing *w, const NodeCall *k)
     const Node *n = k->file->node;
     if (n->op == ONNX_Reshape)
         doubt_reshape(w, k);
+    for (size_t i = 0; i < k->slots.n; i++) {   /* longer ones show what they are made of */
+        const BakedForm *f = k->slots.at[i].form;
+        uint64_t         nelem;
+        if (f && p2o_tensor_nelem(f->of, &nelem) && nelem == 1)
+            doubt_constant(w, k, f->of);
+    }
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor && !p2o_onnx_is_weights(v->tensor))
+        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor && !(p2o_onnx_is_weights(v->tensor) && p2o_onnx_is_parameter(v)))
             doubt_constant(w, k, v->tensor);
     }
 }

@@ -630,6 +630,101 @@ def sparse():
                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]))
 
 
+def traced(op, ins, outs, line=None, call=None, made=None, rule=None, library=False, **attrs):
+    """A node with what PyTorch's newer exporter writes beside it: the line of source, the traced call."""
+    n = helper.make_node(op, ins, outs, **attrs)
+    says = {}
+    if line:
+        says["pkg.torch.onnx.stack_trace"] = 'File "/home/me/net.py", line 8, in forward\n    ' + line
+        inner = "torch.nn.modules.conv.Conv2d" if library else "net.Net"
+        says["pkg.torch.onnx.class_hierarchy"] = "['net.Net', '%s', 'aten.%s.default']" % (inner, op.lower())
+    if call:
+        aten, args = call.split("(", 1)
+        says["pkg.torch.onnx.fx_node"] = ("%%%s : [num_users=1] = call_function[target=torch.ops.aten.%s.default](args = (%s, "
+                                          "kwargs = {})" % (made or outs[0], aten, args))
+    if rule:
+        says["pkg.onnxscript.rewriter.rule_name"] = rule
+    for key, value in says.items():
+        n.metadata_props.add(key=key, value=value)
+    return n
+
+
+def scaled(line):
+    return [traced("Mul", ["x", "three"], ["y"], line, "mul(%x, 3.0)")], [floats("three", 3.0)]
+
+
+def reshaped(line, *then):
+    return [traced("Reshape", ["x", "to"], ["v"], line, line and "view(%x, [7, 1, 11])"), *then], [ints("to", 7, 1, 11)]
+
+
+def tried_shapes():
+    return cases_of(lambda b, s: [torch.randn(b, s)], [(7, 11), (2, 3), (4, 10)])
+
+
+@model
+def ones():
+    """A 1 beside a dynamic size is one where the line or its use says so; or what divides the size."""
+    squeeze = [helper.make_node("Relu", ["v"], ["r"]), helper.make_node("Squeeze", ["r", "one"], ["y"])]
+    nodes, inits = reshaped(None)
+    put("one_divides", save("m", nodes, [f32("x", 7, 11)], [f32("v", 7, 1, 11)], inits))
+    nodes, inits = reshaped("return x.view(b, rows, t // rows).transpose(1, 2)")
+    put("one_computed", save("m", nodes, [f32("x", 7, 11)], [f32("v", 7, 1, 11)], inits))
+    nodes, inits = reshaped("return x.view(b, 1, t)")
+    put("one_said", save("m", nodes, [f32("x", 7, 11)], [f32("v", 7, 1, 11)], inits))
+    record("one_said", lambda x: x[:, None], tried_shapes())
+    nodes, inits = reshaped(None, *squeeze)
+    put("one_squeezed", save("m", nodes, [f32("x", 7, 11)], [f32("y", 7, 11)], inits + [ints("one", 1)]))
+    record("one_squeezed", torch.relu, tried_shapes())
+    put("one_made", save("m", [helper.make_node("Add", ["x", "w"], ["y"])], [f32("x", 7, 1, 8)], [f32("y", 7, 1, 8)],
+                         [floats("w", np.zeros((1, 1, 1)))]))
+    put("one_tiled", save("m", [traced("Expand", ["x", "ones"], ["e"], "return x.repeat(2, 3)", "repeat(%x, [2, 3])"),
+                                traced("Tile", ["e", "times"], ["y"], "return x.repeat(2, 3)", "repeat(%x, [2, 3])")],
+                          [f32("x", 7, 11)], [f32("y", 14, 33)], [ints("ones", 1, 1), ints("times", 2, 3)]))
+    record("one_tiled", lambda x: x.repeat(2, 3), tried_shapes())
+
+
+@model
+def lines():
+    """Numbers that the line and the call have are numbers; what only the exporter knows is weighed."""
+    for name, line in ("said", "return x * 3"), ("unsaid", "return x * n"):
+        nodes, inits = scaled(line)
+        put("line_" + name, save("m", nodes, [f32("x", 7, 11)], [f32("y", 7, 11)], inits))
+    record("line_said", lambda x: x * 3, tried_shapes())
+    put("left_out", save("m", [traced("Tanh", ["x"], ["y"], "return (x * k).tanh()", "tanh(%mul)")], [f32("x", 7, 11)],
+                         [f32("y", 7, 11)]))
+    put("left_out_last", save("m", [traced("Tanh", ["x"], ["mul"], "return x.tanh() * k", "tanh(%x)", made="tanh")],
+                              [f32("x", 7, 11)], [f32("mul", 7, 11)]))
+    step = "x = walk @ x"
+    put("unrolled", save("m", [traced("MatMul", ["w", "x"], ["a"], step, "matmul(%w, %x)"),
+                               traced("MatMul", ["w", "a"], ["y"], step, "matmul(%w, %a)")],
+                         [f32("w", 7, 7), f32("x", 7, 5)], [f32("y", 7, 5)]))
+    fused = traced("Conv", ["x", "w"], ["y"], "return self.conv(x)", "conv2d(%pad, %p_w, None, [2])", rule="FuseConvPad",
+                   library=True, pads=[2, 2], strides=[2])
+    weights = floats("w", np.random.RandomState(1).randn(3, 2, 5))
+    put("pad_fused", save("m", [fused], [f32("x", 7, 2, 11)], [f32("y", 7, 3, 6)], [weights]))
+    computed = traced("Conv", ["x", "w"], ["y"], "return F.conv1d(x, self.w, padding=d)", "conv1d(%x, %p_w, None, [1], [2])",
+                      pads=[2, 2])
+    put("pad_unsaid", save("m", [computed], [f32("x", 7, 2, 11)], [f32("y", 7, 3, 11)], [weights]))
+
+
+@model
+def bare():
+    """Without lines: windows of forward() itself, a count that is added, a factor that does nothing, infinity."""
+    for name, label in ("window_own", "/AveragePool"), ("window_module", "/pool/AveragePool"):
+        pool = helper.make_node("AveragePool", ["x"], ["y"], name=label, kernel_shape=[2], strides=[1])
+        put(name, save("m", [pool], [f32("x", 7, 4, 11)], [f32("y", 7, 4, 10)]))
+    record("window_module", lambda x: F.avg_pool1d(x, 2, 1),
+           cases_of(lambda b, s: [torch.randn(b, 4, s)], [(7, 11), (2, 3), (4, 10)]))
+    for name, op, v in ("count_added", "Add", 2), ("factor_idle", "Mul", 1), ("bound_infinite", "Max", -np.inf):
+        put(name, save("m", [helper.make_node(op, ["x", "v"], ["y"])], [f32("x", 7, 11)], [f32("y", 7, 11)],
+                       [floats("v", v)]))
+    record("bound_infinite", lambda x: x, tried_shapes())
+    put("blocks", save("m", [helper.make_node("Col2Im", ["x", "image", "block"], ["c"], strides=[1, 4]),
+                             helper.make_node("Div", ["c", "table"], ["y"])], [f32("x", 7, 8, 11)], [f32("y", 7, 1, 1, 48)],
+                       [ints("image", 1, 48), ints("block", 1, 8),
+                        floats("table", np.random.RandomState(1).rand(1, 1, 1, 48))]))
+
+
 if __name__ == "__main__":
     os.makedirs(data, exist_ok=True)
     for name, make in models.items():

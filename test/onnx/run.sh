@@ -20,6 +20,8 @@ while read -r name numbers args; do
     # shellcheck disable=SC2086
     if ! "$pt2onnx" "$data/$name.onnx" "$out/model.onnx" --quiet $args > "$out/log" 2>&1; then
         fail "$name $args: conversion"
+    elif ! grep -q pt2onnx.dims "$out/model.onnx"; then
+        fail "$name $args: the file does not say what its sizes need"
     elif ! "$pt2onnx" verify "$out/model.onnx" --data "$data/$numbers.npz" --rtol 1e-5 --atol 1e-5 > "$out/log" 2>&1; then
         fail "$name $args: numbers"
     else

@@ -51,7 +51,8 @@ static Str source_line(Str trace)
     enum { LONGEST = 2000 };
     PlaceInfo f;
     Str       rest, line = p2o_str_trim(p2o_str_cut(trace, '\n', &rest));
-    return line.n <= LONGEST && p2o_is_one_line(line) && !parse_frame(line, &f) ? line : (Str){ "", 0 };
+    bool      whole = line.n <= LONGEST && p2o_is_one_line(line);
+    return whole && !parse_frame(line, &f) ? line : (Str){ "", 0 };
 }
 
 PlaceInfo p2o_trace_place(Str trace)

@@ -1,5 +1,5 @@
-/* Sizes that are large, that every small number divides, and that differ: what must be equal and is not even there
- * never is. */
+/* Sizes that are large, that every small number divides, and that differ: what must be equal and is
+ * not even there never is. */
 #ifndef P2O_DYN_LARGE_H
 #define P2O_DYN_LARGE_H
 

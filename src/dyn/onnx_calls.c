@@ -1,8 +1,8 @@
 /* Which numbers of a model may be sizes.
  *
- * A constant counts where an operator takes it as sizes, or where it goes into such a vector unchanged, through
- * Concat, Unsqueeze and their like; this is followed from the users back.  The numbers of arithmetic stay: H // 2
- * is H // 2 at every size. */
+ * A constant counts where an operator takes it as sizes, or where it goes into such a vector
+ * unchanged, through Concat, Unsqueeze and their like; this is followed from the users back.  The
+ * numbers of arithmetic stay: H // 2 is H // 2 at every size. */
 #include "aten/ops.h"
 #include "dyn/onnx_sizes.h"
 #include "onnx/onnx_ops.h"
@@ -27,7 +27,10 @@ typedef enum Use {              /* of a value, by what follows */
     USE_PLACES,                 /* it says which sizes, and how many: no size itself */
 } Use;
 
-static Use use_of(const uint8_t *uses, const Node *n) { return n->nout ? (Use)uses[n->out[0]->id] : USE_DATA; }
+static Use use_of(const uint8_t *uses, const Node *n)
+{
+    return n->nout ? (Use)uses[n->out[0]->id] : USE_DATA;
+}
 
 /* Inputs of this node that hold sizes. */
 static unsigned size_slots(const uint8_t *uses, const Node *n)
@@ -44,7 +47,8 @@ static void mark_uses(uint8_t *uses, const Graph *g)
             uint8_t *use = n->in[i] ? &uses[n->in[i]->id] : NULL;
             if (use && slots >> i & 1)
                 *use = USE_SIZES;
-            else if (use && use_of(uses, n) != USE_DATA && *use == USE_DATA && n->op != ONNX_Shape && n->op != ONNX_Size)
+            else if (use && use_of(uses, n) != USE_DATA && *use == USE_DATA &&
+                     n->op != ONNX_Shape && n->op != ONNX_Size)
                 *use = USE_PLACES;
         }
         for (int i = 0; i < n->nattr; i++)
@@ -79,7 +83,8 @@ static bool was_freed(const OnnxSettling *s, int64_t size)
     return false;
 }
 
-/* Expand to sizes that are all 1 adds axes and does nothing else, as exporters write before a Tile. */
+/* Expand to sizes that are all 1 adds axes and does nothing else, as exporters write before a
+ * Tile. */
 static bool only_adds_axes(const NodeCall *k, const Node *n, const Value *to)
 {
     bool ones = n->op == ONNX_Expand && !was_freed(k->of, 1);
@@ -92,7 +97,8 @@ static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, 
 {
     Arena   *a = k->of->prog->arena;
     SizeSlot slot = { .input = i, .now = p2o_graph_value(n->graph), .was = was,
-                      .item = NEW_N(a, int, was->nints + 1), .open = NEW_N(a, Dim, was->nints + 1) };
+                      .item = NEW_N(a, int, was->nints + 1),
+                      .open = NEW_N(a, Dim, was->nints + 1) };
     slot.now->name = was->name;
     slot.now->dtype = was->dtype;
     slot.now->shape = was->shape;
@@ -145,7 +151,8 @@ static bool may_follow(const NodeCall *k, const Node *n, const BakedForm *form, 
     return form->axes >> d & 1 && was_freed(k->of, size) && (size != 1 || may_grow_from_one(n, d));
 }
 
-static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, Arg *items, uint32_t *nitem)
+static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, Arg *items,
+                            uint32_t *nitem)
 {
     Arena   *a = k->of->prog->arena;
     Value   *was = n->in[i];
@@ -165,7 +172,8 @@ static void add_shaped_slot(NodeCall *k, Node *n, int i, const BakedForm *form, 
 
 static Arg size_list(NodeCall *k, const uint8_t *uses, Node *n)
 {
-    unsigned in = size_slots(uses, n), baked = use_of(uses, n) == USE_DATA ? p2o_onnx_inputs(n, "b") : 0;
+    unsigned in = size_slots(uses, n);
+    unsigned baked = use_of(uses, n) == USE_DATA ? p2o_onnx_inputs(n, "b") : 0;
     uint32_t nitem = 0;
     Arg     *items = in | baked ? NEW_N(k->of->prog->arena, Arg, MOST_ITEMS) : NULL;
     for (int i = 0; i < k->file->nin && i < 32; i++) {
@@ -209,7 +217,8 @@ static void add_bodies(OnnxSettling *s, const uint8_t *uses, NodeCall *k, const 
             continue;
         Body *inner = p2o_body_new(s->prog, n->attrs[i].name);
         for (size_t v = 0; v < n->attrs[i].graph->inputs.n; v++)
-            VEC_PUSH(s->prog->arena, &inner->inputs, var_of(s, inner, n->attrs[i].graph->inputs.at[v]));
+            VEC_PUSH(s->prog->arena, &inner->inputs,
+                     var_of(s, inner, n->attrs[i].graph->inputs.at[v]));
         k->call.args[at++] = (Arg){ .kind = ARG_BODY, .body = inner };
         add_calls(s, uses, inner, n->attrs[i].graph);
     }
@@ -218,7 +227,8 @@ static void add_bodies(OnnxSettling *s, const uint8_t *uses, NodeCall *k, const 
 static const char *node_label(const OnnxSettling *s, const OnnxNode *x)
 {
     const Node *n = x->node;
-    const char *name = n->name && *n->name ? n->name : n->nout && n->out[0]->name ? n->out[0]->name : "";
+    const char *made = n->nout && n->out[0]->name ? n->out[0]->name : "";
+    const char *name = n->name && *n->name ? n->name : made;
     return p2o_printf(s->prog->arena, "%s%s%s '%s'", x->domain, *x->domain ? "." : "", x->op, name);
 }
 
@@ -228,9 +238,9 @@ static void add_node_call(OnnxSettling *s, const uint8_t *uses, Body *b, const O
     Node     *n = x->node;
     NodeCall *k = NEW(a, NodeCall);
     *k = (NodeCall){ .of = s, .file = x };
-    k->call = (Call){ .target = node_label(s, x), .loc = x->loc, .op = s->row, .schema = s->schema, .nargs = s->schema->nargs,
-                      .args = NEW_N(a, Arg, (size_t)s->schema->nargs), .nouts = n->nout,
-                      .outs = NEW_N(a, Var *, (size_t)n->nout + 1) };
+    k->call = (Call){ .target = node_label(s, x), .loc = x->loc, .op = s->row, .schema = s->schema,
+                      .nargs = s->schema->nargs, .args = NEW_N(a, Arg, (size_t)s->schema->nargs),
+                      .nouts = n->nout, .outs = NEW_N(a, Var *, (size_t)n->nout + 1) };
     k->call.args[0] = value_list(s, n);
     k->call.args[1] = size_list(k, uses, n);
     if (n->op == ONNX_If || n->op == ONNX_Loop || n->op == ONNX_Scan)

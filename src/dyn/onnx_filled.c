@@ -1,6 +1,7 @@
-/* Constants that were computed from a size when the model was exported: one value everywhere (states, masks), counting
- * along an axis (positions), a lower triangle_again (causal masks), the same again along an axis.  One whose axis was as long as a size that is dynamic
- * now may have to be computed again. */
+/* Constants that were computed from a size when the model was exported: one value everywhere
+ * (states, masks), counting along an axis (positions), a lower triangle (causal masks), the
+ * same again along an axis.  One whose axis was as long as a size that is dynamic now may have to
+ * be computed again. */
 #include "aten/lower.h"
 #include "dyn/onnx_sizes.h"
 
@@ -12,7 +13,8 @@ static bool same_element(const Tensor *t, uint64_t i, uint64_t k)
     double  x, y;
     if (p2o_tensor_get_i64(t, i, &a))
         return p2o_tensor_get_i64(t, k, &b) && a == b;
-    return p2o_tensor_get_f64(t, i, &x) && p2o_tensor_get_f64(t, k, &y) && (x == y || (x != x && y != y));
+    return p2o_tensor_get_f64(t, i, &x) && p2o_tensor_get_f64(t, k, &y) &&
+           (x == y || (x != x && y != y));
 }
 
 static bool is_all_one(const Tensor *t, uint64_t n)
@@ -31,7 +33,8 @@ static bool counts_on(const Tensor *t, uint64_t n, int axis, BakedForm *f)
     for (int i = axis + 1; i < t->rank; i++)
         stride *= (uint64_t)t->sizes[i];
     if (len < 2 || !p2o_tensor_get_i64(t, 0, &f->first) || !p2o_tensor_get_i64(t, stride, &next) ||
-        next == f->first || !(f->first > -1000000 && f->first < 1000000 && next > -2000000 && next < 2000000))
+        next == f->first ||
+        !(f->first > -1000000 && f->first < 1000000 && next > -2000000 && next < 2000000))
         return false;
     f->step = next - f->first;
     f->axis = axis;
@@ -46,7 +49,8 @@ static bool is_triangle(const Tensor *t, uint64_t n, BakedForm *f)
 {
     if (t->rank < 2)
         return false;
-    uint64_t cols = (uint64_t)t->sizes[t->rank - 1], rows = (uint64_t)t->sizes[t->rank - 2], edge = 1;
+    uint64_t cols = (uint64_t)t->sizes[t->rank - 1], rows = (uint64_t)t->sizes[t->rank - 2];
+    uint64_t edge = 1;
     if (rows < 3 || cols < 3)           /* too small to show */
         return false;
     while (edge < cols && same_element(t, 0, edge))
@@ -125,7 +129,8 @@ static Value *counted(Lower *lo, const BakedForm *f, Shape s)
 
 static Value *triangle_again(Lower *lo, const BakedForm *f, Shape s)
 {
-    Value *cols = unsqueeze(lo, iota(lo, s.at[s.rank - 1]), 0), *rows = unsqueeze(lo, iota(lo, s.at[s.rank - 2]), 1);
+    Value *cols = unsqueeze(lo, iota(lo, s.at[s.rank - 1]), 0);
+    Value *rows = unsqueeze(lo, iota(lo, s.at[s.rank - 2]), 1);
     if (f->diagonal)
         rows = emit(lo, ONNX_Add, rows, p2o_build_int(lo->b, f->diagonal));
     Value *inside = emit(lo, ONNX_LessOrEqual, cols, rows);

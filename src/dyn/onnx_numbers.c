@@ -1,8 +1,8 @@
-/* Which numbers of an ONNX file may have been made of a size, and no rule compares with one: factors, indices,
- * values of constants and their lengths, pads and windows.
+/* Which numbers of an ONNX file may have been made of a size, and no rule compares with one:
+ * factors, indices, values of constants and their lengths, pads and windows.
  *
- * What they mean is said by their operator's row (onnx_ops.def).  What is computed from constants alone counts
- * where it is used. */
+ * What they mean is said by their operator's row (onnx_ops.def).  What is computed from constants
+ * alone counts where it is used. */
 #include "dyn/onnx_numbers.h"
 
 #include "onnx/onnx_ops.h"
@@ -16,7 +16,10 @@ enum {
 
 static bool has_letter(Str letters, char c) { return letters.n && memchr(letters.p, c, letters.n); }
 
-static bool is_letter_of(char letter, const char *letters) { return letter && strchr(letters, letter); }
+static bool is_letter_of(char letter, const char *letters)
+{
+    return letter && strchr(letters, letter);
+}
 
 static char number_letter(Str letters)
 {
@@ -26,7 +29,10 @@ static char number_letter(Str letters)
     return 0;
 }
 
-char p2o_onnx_number_letter(const Node *n, int input) { return number_letter(p2o_onnx_input(n->op, input)); }
+char p2o_onnx_number_letter(const Node *n, int input)
+{
+    return number_letter(p2o_onnx_input(n->op, input));
+}
 
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n)
 {
@@ -38,15 +44,18 @@ void **p2o_onnx_seen(Weighing *w, const void *key, size_t n)
 void p2o_onnx_refuse(Weighing *w, const Call *c, const char *why)
 {
     if (w->nrefused++ < MOST_REFUSED)
-        p2o_diag_advise(w->s->prog->diags, DIAG_NOT_DYNAMIC, c->loc, p2o_unsettled_advice(w->s->prog), "%s: %s",
-                        c->target, why);
+        p2o_diag_advise(w->s->prog->diags, DIAG_NOT_DYNAMIC, c->loc,
+                        p2o_unsettled_advice(w->s->prog), "%s: %s", c->target, why);
 }
 
 /* Half the last place of what was stored, and a few roundings on the way. */
-static double slack_of(DType t) { return t == DT_F64 ? 1e-12 : t == DT_F32 ? 4e-7 : t == DT_F16 ? 1e-3 : 8e-3; }
+static double slack_of(DType t)
+{
+    return t == DT_F64 ? 1e-12 : t == DT_F32 ? 4e-7 : t == DT_F16 ? 1e-3 : 8e-3;
+}
 
-/* The number that was meant: 0.1 was stored as the nearest float.  A decimal has few digits: others are
- * everywhere. */
+/* The number that was meant: 0.1 was stored as the nearest float.  A decimal has few digits: others
+ * are everywhere. */
 static double meant(double v, double slack, double most_digits)
 {
     double best = v, bits = p2o_number_bits(v), forms[80];
@@ -63,7 +72,8 @@ static double meant(double v, double slack, double most_digits)
     for (int q = 2; q <= 64; q++)
         forms[n++] = round(v * q) / q;
     for (int i = 0; i < n; i++) {
-        double cost = isfinite(forms[i]) && is_alike(forms[i], v, slack) ? p2o_number_bits(forms[i]) : bits;
+        bool   fits = isfinite(forms[i]) && is_alike(forms[i], v, slack);
+        double cost = fits ? p2o_number_bits(forms[i]) : bits;
         if (cost < bits) {
             best = forms[i];
             bits = cost;
@@ -131,11 +141,13 @@ static NumberRole role_of_letter(char letter)
 
 static Number number_of_node(const NodeCall *k, char letter, double v)
 {
-    return (Number){ .target = k->call.target, .call = k, .role = role_of_letter(letter), .at = fabs(v) };
+    return (Number){ .target = k->call.target, .call = k, .role = role_of_letter(letter),
+                     .at = fabs(v) };
 }
 
 /* NULL: it is too large for a size. */
-static Number *add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim axis, bool usual)
+static Number *add_whole(Weighing *w, const NodeCall *k, char letter, double v, Dim axis,
+                         bool usual)
 {
     Number x = number_of_node(k, letter, v);
     bool   fixed = axis && p2o_dim_is_int(axis, NULL);
@@ -164,7 +176,8 @@ static void add_length(Weighing *w, const NodeCall *k, int64_t size)
 static bool is_idle_factor(const Node *n, double v)
 {
     const Node *before = n->nin && n->in[0] ? n->in[0]->def : NULL;
-    return v == 1 && (n->op == ONNX_Mul || n->op == ONNX_Div) && !(before && before->op == ONNX_Reciprocal);
+    return v == 1 && (n->op == ONNX_Mul || n->op == ONNX_Div) &&
+           !(before && before->op == ONNX_Reciprocal);
 }
 
 static void add_float(Weighing *w, const NodeCall *k, char letter, double v, DType t, bool alone)
@@ -179,7 +192,8 @@ static void add_float(Weighing *w, const NodeCall *k, char letter, double v, DTy
     if (x.at == floor(x.at)) {                  /* an int in Python, or a root */
         Number *whole = add_whole(w, k, letter, x.at, NULL, x.usual);
         if (whole)
-            whole->counted = alone && (n->op == ONNX_Add || n->op == ONNX_Sub || is_idle_factor(n, x.at));
+            whole->counted = alone &&
+                (n->op == ONNX_Add || n->op == ONNX_Sub || is_idle_factor(n, x.at));
     }
     double square = meant(x.at * x.at, 2 * x.slack, 0);
     if (!is_said(x.at) && is_said(square)) {    /* a scale that is applied twice */
@@ -207,7 +221,8 @@ static Dim axis_of(const OnnxSettling *s, const Node *n, size_t e)
         break;
     default: return NULL;
     }
-    bool known = x && x->dtype && x->shape.rank > 0 && p2o_wrap_dim(axis, x->shape.rank, false, &at);
+    bool known = x && x->dtype && x->shape.rank > 0 &&
+                 p2o_wrap_dim(axis, x->shape.rank, false, &at);
     return known ? p2o_resolve(s->bind, x->shape.at[at]) : NULL;
 }
 
@@ -240,7 +255,8 @@ static bool values_in(const Tensor *t, uint64_t nelem, double *v, int most, int 
 }
 
 /* The least and the largest element. */
-static void add_ends(Weighing *w, const NodeCall *k, char letter, const Tensor *t, uint64_t nelem, Dim axis)
+static void add_ends(Weighing *w, const NodeCall *k, char letter, const Tensor *t, uint64_t nelem,
+                     Dim axis)
 {
     int64_t lo = INT64_MAX, hi = INT64_MIN, v;
     for (uint64_t i = 0; i < nelem && p2o_tensor_get_i64(t, i, &v); i++) {
@@ -260,13 +276,16 @@ static void add_elements(Weighing *w, const NodeCall *k, char letter, const Tens
     double      v[MOST_VALUES];
     int         count;
     bool        whole = is_int(t->dtype);
-    if (!(whole || is_float(t->dtype)) || !p2o_tensor_nelem(t, &nelem) || !nelem || nelem > MOST_LOOKED_AT)
+    if (!(whole || is_float(t->dtype)) || !p2o_tensor_nelem(t, &nelem) || !nelem ||
+        nelem > MOST_LOOKED_AT)
         return;
     Dim  axis = axis_of(w->s, n, 0);
-    if (axis && p2o_dim_is_int(axis, NULL) && is_letter_of(letter, "p") && !p2o_onnx_is_constant(w->s, n->in[0]))
-        return;                                 /* of features: a size would not stay inside; of a table it may */
+    if (axis && p2o_dim_is_int(axis, NULL) && is_letter_of(letter, "p") &&
+        !p2o_onnx_is_constant(w->s, n->in[0]))
+        return;         /* of features: a size would not stay inside; of a table it may */
     bool few = values_in(t, nelem, v, whole ? MOST_VALUES : MOST_FLOATS, &count);
-    const BakedForm *form = whole && count > 2 && p2o_tensor_is_contiguous(t) ? p2o_onnx_form(w->arena, t) : NULL;
+    const BakedForm *form = whole && count > 2 && p2o_tensor_is_contiguous(t)
+                            ? p2o_onnx_form(w->arena, t) : NULL;
     if (whole && (!few || (form && form->kind == BAKED_COUNTING))) {
         add_ends(w, k, letter, t, nelem, axis);
         return;
@@ -304,9 +323,10 @@ static bool is_linear(const Tensor *t, uint64_t nelem)
     for (uint64_t i = 0; i < nelem; i++) {
         if (i % n < 2)
             continue;
-        if (!p2o_tensor_get_f64(t, i, &z) || !p2o_tensor_get_f64(t, i - 1, &y) || !p2o_tensor_get_f64(t, i - 2, &x) ||
-            !p2o_tensor_get_f64(t, i - i % n, &first) ||
-            !(fabs(z - 2 * y + x) <= 4 * slack_of(t->dtype) * (fabs(first) + fabs(z) + fabs(z - y))))
+        if (!p2o_tensor_get_f64(t, i, &z) || !p2o_tensor_get_f64(t, i - 1, &y) ||
+            !p2o_tensor_get_f64(t, i - 2, &x) || !p2o_tensor_get_f64(t, i - i % n, &first) ||
+            !(fabs(z - 2 * y + x) <= 4 * slack_of(t->dtype) *
+              (fabs(first) + fabs(z) + fabs(z - y))))
             return false;
     }
     return true;
@@ -324,11 +344,13 @@ bool p2o_onnx_is_weights(const Tensor *t)
 
 bool p2o_onnx_is_parameter(const Value *v)
 {
-    return !v->def && v->name && strncmp(v->name, "val_", 4) != 0 && strncmp(v->name, "onnx::", 6) != 0;
+    return !v->def && v->name && strncmp(v->name, "val_", 4) != 0 &&
+           strncmp(v->name, "onnx::", 6) != 0;
 }
 
 /* Lengths of what looks computed: weights are floats of many values. */
-static void add_lengths(Weighing *w, const NodeCall *k, int input, Str letters, const Tensor *t, const SizeSlot *slot)
+static void add_lengths(Weighing *w, const NodeCall *k, int input, Str letters, const Tensor *t,
+                        const SizeSlot *slot)
 {
     const Node *n = k->file->node;
     uint64_t    nelem;
@@ -336,14 +358,16 @@ static void add_lengths(Weighing *w, const NodeCall *k, int input, Str letters, 
     if (!p2o_tensor_nelem(t, &nelem) || nelem < 2 || nelem > MOST_LOOKED_AT)
         return;
     bool weights = is_float(t->dtype) && p2o_onnx_is_weights(t);
-    if (is_float(t->dtype) && (!has_letter(letters, 'b') || (parameter && !weights && !is_linear(t, nelem)) ||
-                               (weights && !is_letter_of(number_letter(letters), "tf"))))
+    if (is_float(t->dtype) &&
+        (!has_letter(letters, 'b') || (parameter && !weights && !is_linear(t, nelem)) ||
+         (weights && !is_letter_of(number_letter(letters), "tf"))))
         return;
     int64_t joined = n->op == ONNX_Concat ? p2o_node_int(n, "axis", 0) : -MAX_RANK;
     for (int d = 0; d < t->rank; d++) {
         bool open = slot && slot->item[d] >= 0;
         bool along = joined == d || joined == d - t->rank;
-        if (n->op == ONNX_Concat ? !along : !has_letter(letters, 'p') && is_beside(w->s, n, input, t, d))
+        bool theirs = !has_letter(letters, 'p') && is_beside(w->s, n, input, t, d);
+        if (n->op == ONNX_Concat ? !along : theirs)
             continue;
         if (open || (weights && n->op == ONNX_Concat))
             continue;
@@ -365,7 +389,9 @@ static bool scalar_by(const Node *n, int depth, double *out)
     if (n->nin > 1 && !(n->in[1] && scalar_of(n->in[1], depth - 1, &y)))
         return false;
     switch (n->op) {
-    case ONNX_Cast: case ONNX_Identity: case ONNX_Unsqueeze: case ONNX_Squeeze: *out = x; return true;
+    case ONNX_Cast: case ONNX_Identity: case ONNX_Unsqueeze: case ONNX_Squeeze:
+        *out = x;
+        return true;
     case ONNX_Sqrt: *out = sqrt(x); return true;
     case ONNX_Reciprocal: *out = 1 / x; return true;
     case ONNX_Neg: *out = -x; return true;
@@ -388,10 +414,12 @@ static bool scalar_of(const Value *v, int depth, double *out)
         return p2o_tensor_nelem(v->tensor, &n) && n == 1 && p2o_tensor_get_f64(v->tensor, 0, out);
     bool known = v->ints && v->nints == 1 && p2o_dim_is_int(v->ints[0], &i);
     *out = known ? (double)i : 0;
-    return known || (v->def && depth > 0 && v->def->op != ONNX_Constant && scalar_by(v->def, depth, out));
+    return known ||
+           (v->def && depth > 0 && v->def->op != ONNX_Constant && scalar_by(v->def, depth, out));
 }
 
-/* A constant's contents as a tensor, whichever way the file has them; NULL: it is none, or not known. */
+/* A constant's contents as a tensor, whichever way the file has them; NULL: it is none, or not
+ * known. */
 static const Tensor *contents_of(Weighing *w, const Value *v)
 {
     double one;
@@ -418,8 +446,8 @@ static const Tensor *contents_of(Weighing *w, const Value *v)
 static void refuse_half(Weighing *w, const NodeCall *k, int64_t v)
 {
     p2o_onnx_refuse(w, &k->call,
-                    p2o_printf(w->arena, "it pads an axis by %lld and by what follows a size: which is which cannot be told",
-                               (long long)v));
+                    p2o_printf(w->arena, "it pads an axis by %lld and by what follows a size: "
+                               "which is which cannot be told", (long long)v));
 }
 
 /* Pads at all begins, then at all ends: alike at both ends of an axis they are a setting mostly. */
@@ -465,7 +493,8 @@ static void see_pad_slot(Weighing *w, const NodeCall *k, const SizeSlot *slot)
     for (size_t e = 0; e < n; e++)
         idle &= p2o_dim_is_int(slot->was->ints[e], &pads[e]) && !pads[e];
     for (size_t e = 0; e < n; e++) {
-        bool number = !slot->open[e] || p2o_dim_is_int(p2o_resolve(w->s->bind, slot->open[e]), NULL);
+        bool number = !slot->open[e] ||
+                      p2o_dim_is_int(p2o_resolve(w->s->bind, slot->open[e]), NULL);
         if (number && pads[e] && is_beside_open(w, slot, e))
             refuse_half(w, k, pads[e]);
         else if (number && (pads[e] || idle))
@@ -540,23 +569,28 @@ static void see_input(Weighing *w, const NodeCall *k, int i)
         (letter == 'A' ? add_pads(w, k, t) : add_elements(w, k, letter, t));
     for (size_t e = from; e < w->list.n; e++)
         w->list.at[e].parameter = p2o_onnx_is_parameter(v);
-    if ((has_letter(letters, 'b') || has_letter(letters, 'p')) && !is_size_arithmetic(n) && !is_state(n))
+    if ((has_letter(letters, 'b') || has_letter(letters, 'p')) && !is_size_arithmetic(n) &&
+        !is_state(n))
         add_lengths(w, k, i, letters, t, slot);
 }
 
-bool p2o_onnx_is_spelled_in(const Place *at, double v) { return p2o_spelled_times(at, v) > 0 || p2o_spelled_times(at, -v) > 0; }
+bool p2o_onnx_is_spelled_in(const Place *at, double v)
+{
+    return p2o_spelled_times(at, v) > 0 || p2o_spelled_times(at, -v) > 0;
+}
 
-/* "/Conv" and "/Conv_3": PyTorch's older exporter names nodes by the module that they are made in, "/block/conv/Conv", and
- * these by forward() of the model itself. */
+/* "/Conv" and "/Conv_3": PyTorch's older exporter names nodes by the module that they are made in,
+ * "/block/conv/Conv", and these by forward() of the model itself. */
 static bool is_in_no_module(const OnnxNode *x)
 {
     size_t      n = strlen(x->op);
     const char *name = x->node->name;
-    return name && name[0] == '/' && !strncmp(name + 1, x->op, n) && (!name[n + 1] || name[n + 1] == '_');
+    return name && name[0] == '/' && !strncmp(name + 1, x->op, n) &&
+           (!name[n + 1] || name[n + 1] == '_');
 }
 
-/* The user's own line made the node and does not have the number: it was computed, or is an attribute of the module.  Where
- * no line is known, whatever no module of torch.nn made. */
+/* The user's own line made the node and does not have the number: it was computed, or is an
+ * attribute of the module.  Where no line is known, whatever no module of torch.nn made. */
 static bool is_unsaid(const Weighing *w, const NodeCall *k, double v)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, k->call.loc);
@@ -574,7 +608,8 @@ static Dim axis_of_window(const OnnxSettling *s, const Node *n, size_t i, size_t
     return d && !p2o_dim_is_int(d, NULL) ? d : NULL;
 }
 
-/* A window as long as an axis that is dynamic, or one of windows that tile it, as those of an adaptive pool do. */
+/* A window as long as an axis that is dynamic, or one of windows that tile it, as those of an
+ * adaptive pool do. */
 static bool may_follow_axis(const OnnxSettling *s, const Node *n, const Attr *windows, size_t i)
 {
     const Attr *strides = p2o_node_attr(n, "strides");
@@ -582,7 +617,8 @@ static bool may_follow_axis(const OnnxSettling *s, const Node *n, const Attr *wi
     Dim         d = axis_of_window(s, n, i, windows->n);
     if (!d || !p2o_hint_at(s->bind, d, 0, &size) || k < 2)
         return false;
-    bool tiles = strides && strides->kind == ATTR_INTS && i < strides->n && strides->ints[i] == k && size % k == 0;
+    bool tiles = strides && strides->kind == ATTR_INTS && i < strides->n && strides->ints[i] == k &&
+                 size % k == 0;
     return size == k || (tiles && size / k <= k && (k > 2 || n->op == ONNX_AveragePool));
 }
 
@@ -602,21 +638,24 @@ static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
     for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
         if (!may_follow_axis(w->s, k->file->node, a, i))
             continue;
-        p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "a window of %lld may follow the axis that it divides, or "
-                                                      "be a number", (long long)a->ints[i]));
+        p2o_onnx_refuse(w, &k->call,
+                        p2o_printf(w->arena,
+                                   "a window of %lld may follow the axis that it divides, or "
+                                   "be a number", (long long)a->ints[i]));
         return;
     }
 }
 
-/* Unlike ones at the two ends of an axis: what it lacks to a multiple, say; those of a Pad that the exporter put into the
- * node; and those that the line does not have. */
+/* Unlike ones at the two ends of an axis: what it lacks to a multiple, say; those of a Pad that the
+ * exporter put into the node; and those that the line does not have. */
 static void see_window_pads(Weighing *w, const NodeCall *k, const Attr *a)
 {
     size_t n = a->kind == ATTR_INTS ? a->n / 2 : 0;
     for (size_t i = 0; i < n; i++) {
         Dim     axis = axis_of_window(w->s, k->file->node, i, n);
         int64_t first = a->ints[i], last = a->ints[n + i];
-        bool    doubtful = first != last || k->file->origin.padded || is_unsaid(w, k, (double)first);
+        bool    doubtful = first != last || k->file->origin.padded ||
+                           is_unsaid(w, k, (double)first);
         for (size_t end = i; end < 2 * n && axis && doubtful; end += n)
             if (a->ints[end] > 0)
                 add_whole(w, k, 'a', (double)a->ints[end], axis, false);

@@ -1,5 +1,5 @@
-/* Numbers of an ONNX file that a size may have made: what the search for them, their weighing and the doubts that
- * remain share (onnx_numbers.c, onnx_weigh.c, onnx_doubts.c). */
+/* Numbers of an ONNX file that a size may have made: what the search for them, their weighing and
+ * the doubts that remain share (onnx_numbers.c, onnx_weigh.c, onnx_doubts.c). */
 #ifndef P2O_DYN_ONNX_NUMBERS_H
 #define P2O_DYN_ONNX_NUMBERS_H
 
@@ -39,7 +39,8 @@ typedef struct Weighing {
     VEC(Number)   list;
     VEC(FixedSize) fixed;       /* sizes above 1 that never change, each once */
     VEC(Dim)      symbols;      /* of the inputs */
-    Map           seen;         /* size; symbol that evidence made a number; of a Readings: its number and sizes */
+    Map           seen;         /* size; symbol that evidence made a number; of a Readings: its
+                                 * number and sizes */
     VEC(Readings *) all;
     Bases         bases;
     int           nrefused;
@@ -57,14 +58,18 @@ void   p2o_onnx_refuse(Weighing *w, const Call *c, const char *why);
 void **p2o_onnx_seen(Weighing *w, const void *key, size_t n);
 /* Floats of many values in no order: nothing that was computed from sizes. */
 bool   p2o_onnx_is_weights(const Tensor *t);
-/* Exporters of PyTorch call what they computed val_3 and onnx::Mul_12, and weights by their names. */
+/* Exporters of PyTorch call what they computed val_3 and onnx::Mul_12, and weights by their
+ * names. */
 bool   p2o_onnx_is_parameter(const Value *v);
 /* The line, or the call, has the number, whatever its sign. */
 bool   p2o_onnx_is_spelled_in(const Place *at, double v);
 /* The letter of onnx_ops.def that says what an input's numbers mean; 0: nothing is said. */
 char   p2o_onnx_number_letter(const Node *n, int input);
 
-static inline bool is_alike(double x, double y, double slack) { return x == y || fabs(x - y) <= slack * fabs(y); }
+static inline bool is_alike(double x, double y, double slack)
+{
+    return x == y || fabs(x - y) <= slack * fabs(y);
+}
 static inline bool is_said(double v) { return v >= 1e6 || p2o_number_bits(v) < 50; }
 
 #endif

@@ -1,8 +1,9 @@
 /* Axes of 1.
  *
- * A 1 divides every size, so where a Reshape puts one beside a dynamic size it may be a divisor that happened to be
- * 1: gcd(11, 13), the widest one of 11.  It is a 1 where the line of source says so, or where what follows works with
- * 1 only: it is squeezed, or broadcast.  And a constant of 1 along an axis that was 1 may have been made for it. */
+ * A 1 divides every size, so where a Reshape puts one beside a dynamic size it may be a divisor
+ * that happened to be 1: gcd(11, 13), the widest one of 11.  It is a 1 where the line of source
+ * says so, or where what follows works with 1 only: it is squeezed, or broadcast.  And a constant
+ * of 1 along an axis that was 1 may have been made for it. */
 #include "dyn/onnx_numbers.h"
 
 #include "onnx/onnx_ops.h"
@@ -41,7 +42,8 @@ static int axis_after_transpose(const Node *n, int axis, int rank)
     return perm ? -1 : rank - 1 - axis;
 }
 
-/* Where the axis of input x is in the result, which has it as it is or broadcasts it; -1: not known. */
+/* Where the axis of input x is in the result, which has it as it is or broadcasts it; -1: not
+ * known. */
 static int axis_after(const Weighing *w, const Node *n, const Value *x, int axis)
 {
     const Value *y = n->nout == 1 ? n->out[0] : NULL;
@@ -50,10 +52,11 @@ static int axis_after(const Weighing *w, const Node *n, const Value *x, int axis
         return -1;
     if (n->op == ONNX_Transpose)
         return axis_after_transpose(n, axis, x->shape.rank);
-    bool kept = n->op == ONNX_Expand ? x == n->in[0] : n->nin == 1 && y->shape.rank == x->shape.rank;
+    bool kept = n->op == ONNX_Expand ? x == n->in[0]
+                : n->nin == 1 && y->shape.rank == x->shape.rank;
     for (int d = 0; kept && n->nin == 1 && d < x->shape.rank; d++)
         kept = size_now(w, x, d) == size_now(w, y, d);
-    for (int i = 0; i < n->nin && n->nin > 1 && !kept; i++)     /* made for the sizes of one another */
+    for (int i = 0; i < n->nin && n->nin > 1 && !kept; i++)
         kept = n->in[i] == x && p2o_onnx_inputs(n, "b") >> i & 1 && n->op != ONNX_Concat;
     if (n->op == ONNX_MatMul)
         kept = from_end > 2 || (from_end == 2 && x == n->in[0]);
@@ -107,7 +110,8 @@ static bool has_argument_one(Str line)
     return false;
 }
 
-/* The line says 1, or belongs to a module of torch.nn; or the traced call has none, and the exporter put it there. */
+/* The line says 1, or belongs to a module of torch.nn; or the traced call has none, and the
+ * exporter put it there. */
 static bool is_written_one(const Weighing *w, const NodeCall *k)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, k->call.loc);
@@ -125,10 +129,13 @@ static void doubt_reshape(Weighing *w, const NodeCall *k)
         return;
     for (int d = 0; d < y->shape.rank; d++) {
         bool had = d < x->shape.rank && dim_is(size_now(w, x, d), 1);
-        if (had || !dim_is(size_now(w, y, d), 1) || !is_beside_dynamic(w, y, d) || is_used_as_one(w, y, d, FARTHEST))
+        if (had || !dim_is(size_now(w, y, d), 1) || !is_beside_dynamic(w, y, d) ||
+            is_used_as_one(w, y, d, FARTHEST))
             continue;
-        p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "the 1 on axis %d may be a number, or what divides the size "
-                                                "beside it", d));
+        p2o_onnx_refuse(w, &k->call,
+                        p2o_printf(w->arena,
+                                   "the 1 on axis %d may be a number, or what divides the size "
+                                   "beside it", d));
         return;
     }
 }
@@ -139,10 +146,13 @@ static void doubt_constant(Weighing *w, const NodeCall *k, const Tensor *t)
     int64_t      was;
     for (int d = 0; d < t->rank; d++) {
         int at = y && y->dtype ? y->shape.rank - t->rank + d : -1;
-        if (t->sizes[d] != 1 || !is_axis_dynamic(w, y, at) || !p2o_hint_at(w->s->bind, size_now(w, y, at), 0, &was) || was != 1)
+        if (t->sizes[d] != 1 || !is_axis_dynamic(w, y, at) ||
+            !p2o_hint_at(w->s->bind, size_now(w, y, at), 0, &was) || was != 1)
             continue;
-        p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "a constant has one element along axis %d, which was 1: it may "
-                                                "have been made for that size", at));
+        p2o_onnx_refuse(w, &k->call,
+                        p2o_printf(w->arena,
+                                   "a constant has one element along axis %d, which was 1: it may "
+                                   "have been made for that size", at));
         return;
     }
 }
@@ -160,7 +170,8 @@ void p2o_onnx_doubt_ones(Weighing *w, const NodeCall *k)
     }
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor && !(p2o_onnx_is_weights(v->tensor) && p2o_onnx_is_parameter(v)))
+        if (p2o_onnx_inputs(n, "b") >> i & 1 && v && v->tensor &&
+            !(p2o_onnx_is_weights(v->tensor) && p2o_onnx_is_parameter(v)))
             doubt_constant(w, k, v->tensor);
     }
 }

@@ -10,17 +10,19 @@ Program *p2o_onnx_program(OnnxModel *m)
 {
     Program *p = p2o_program_new(m->diags, m->dims);
     Graph   *g = m->graph;
-    p->unsettled = "make that axis dynamic where the model is exported, or export it at larger sizes that its own "
-                   "numbers do not come near, or leave the axis as it is";
+    p->unsettled = "make that axis dynamic where the model is exported, or export it at larger "
+                   "sizes that its own numbers do not come near, or leave the axis as it is";
     for (size_t i = 0; i < g->inputs.n; i++) {
         const Value *v = g->inputs.at[i];
         Var         *x = p2o_var_fresh(p, p->main, v->name);
-        x->recorded = (Type){ .kind = v->dtype ? TY_TENSOR : TY_FLOAT, .dtype = v->dtype, .shape = v->shape };
+        x->recorded = (Type){ .kind = v->dtype ? TY_TENSOR : TY_FLOAT, .dtype = v->dtype,
+                              .shape = v->shape };
         VEC_PUSH(p->arena, &p->main->inputs, x);
         VEC_PUSH(p->arena, &p->inputs, (InputSpec){ .name = v->name, .var = x });
     }
     for (size_t i = 0; i < g->outputs.n; i++)
-        VEC_PUSH(p->arena, &p->outputs, (OutputSpec){ .kind = OUT_USER, .name = g->outputs.at[i]->name });
+        VEC_PUSH(p->arena, &p->outputs,
+                 (OutputSpec){ .kind = OUT_USER, .name = g->outputs.at[i]->name });
     return p;
 }
 
@@ -30,7 +32,8 @@ bool p2o_onnx_has_shape(const OnnxModel *m, Str input)
         const Value *v = m->graph->inputs.at[i];
         if (!str_is(input, v->name) || v->dtype != DT_NONE)
             continue;
-        p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "write its rank and sizes into the file first",
+        p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0,
+                        "write its rank and sizes into the file first",
                         "the file does not say what shape input '%s' has", v->name);
         return false;
     }
@@ -92,7 +95,8 @@ static bool ask_slice(const OnnxSizes *s, Dim start, Dim end, Dim size, Dim *fro
         start = stuck_place(x, start);
         end = stuck_place(x, end);
     }
-    return slice_bounds(x->in, inside_bound(start), inside_bound(end), size, from, to) && !x->in->failed;
+    return slice_bounds(x->in, inside_bound(start), inside_bound(end), size, from, to) &&
+           !x->in->failed;
 }
 
 static bool ask_alike(const OnnxSizes *s, Dim a, Dim b)
@@ -176,8 +180,8 @@ static void refuse_freed(Infer *in, const NodeCall *k, Dim sym, const char *why)
 {
     int64_t hint = 0;
     p2o_dim_hint(in->dims, sym, &hint);
-    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0, p2o_printf(in->arena, "leave %s at %lld", p2o_dim_name(sym),
-                                                               (long long)hint),
+    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, 0,
+                    p2o_printf(in->arena, "leave %s at %lld", p2o_dim_name(sym), (long long)hint),
                     "%s can't be dynamic: %s %s", p2o_dim_name(sym), k->call.target, why);
     in->failed = true;
 }
@@ -190,7 +194,8 @@ static void take_stated(Infer *in, NodeCall *k)
         k->stated = NEW_N(in->arena, Value, (size_t)n->nout + 1);
         for (int i = 0; i < n->nout; i++) {
             Value *v = &k->stated[i];
-            if (!n->out[i]->name || !p2o_onnx_stated(n->graph->file, n->out[i]->name, &v->dtype, &v->shape))
+            if (!n->out[i]->name ||
+                !p2o_onnx_stated(n->graph->file, n->out[i]->name, &v->dtype, &v->shape))
                 v->dtype = DT_NONE;
         }
     }
@@ -243,10 +248,12 @@ static void resolve_value(Infer *in, Value *v)
 static Type type_of(const Value *v)
 {
     bool tensor = v->dtype && !v->is_sequence && v->shape.rank >= 0;
-    return tensor ? (Type){ .kind = TY_TENSOR, .dtype = v->dtype, .shape = v->shape } : (Type){ .kind = TY_FLOAT };
+    return tensor ? (Type){ .kind = TY_TENSOR, .dtype = v->dtype, .shape = v->shape }
+           : (Type){ .kind = TY_FLOAT };
 }
 
-/* The proof that the rules are right about this model: at its old sizes they give what the file says. */
+/* The proof that the rules are right about this model: at its old sizes they give what the file
+ * says. */
 static void check_stated(Infer *in, NodeCall *k)
 {
     Node *n = k->file->node;
@@ -264,15 +271,19 @@ static void check_stated(Infer *in, NodeCall *k)
                      !p2o_hint_at(in->bind, v->shape.at[d], 0, &have) || have == want;
         }
         if (!agrees) {
-            rule_fail(in, "'%s' is %s[%s] by its inputs, but the file says %s[%s]", v->name ? v->name : "",
-                      p2o_dtype_text(v->dtype), p2o_shape_text(in->dims, v->shape), p2o_dtype_text(file->dtype),
-                      p2o_shape_text(in->dims, file->shape));
+            rule_fail(in, "'%s' is %s[%s] by its inputs, but the file says %s[%s]",
+                      v->name ? v->name : "", p2o_dtype_text(v->dtype),
+                      p2o_shape_text(in->dims, v->shape),
+                      p2o_dtype_text(file->dtype), p2o_shape_text(in->dims, file->shape));
             return;
         }
     }
 }
 
-static size_t slot_count(const SizeSlot *slot) { return slot->form ? (size_t)slot->form->of->rank : slot->was->nints; }
+static size_t slot_count(const SizeSlot *slot)
+{
+    return slot->form ? (size_t)slot->form->of->rank : slot->was->nints;
+}
 
 static Dim slot_was(const OnnxSettling *s, const SizeSlot *slot, size_t i)
 {
@@ -285,7 +296,9 @@ static Dim *slot_sizes(const OnnxSettling *s, const NodeCall *k, const SizeSlot 
     size_t n = slot_count(slot);
     Dim   *at = NEW_N(s->prog->arena, Dim, n + 1);
     for (size_t i = 0; i < n; i++)
-        at[i] = slot->item[i] >= 0 ? p2o_resolve(s->bind, k->call.args[1].items[slot->item[i]].i) : slot_was(s, slot, i);
+        at[i] = slot->item[i] < 0
+                    ? slot_was(s, slot, i)
+                    : p2o_resolve(s->bind, k->call.args[1].items[slot->item[i]].i);
     return at;
 }
 
@@ -304,7 +317,8 @@ static void load_inputs(NodeCall *k)
     Node         *n = k->file->node;
     for (int i = 0; i < n->nin; i++) {
         Value *v = n->in[i];
-        if (v && v->dtype && !v->def && v->graph == s->model->graph && v->id < s->nvar && s->vars[v->id])
+        if (v && v->dtype && !v->def && v->graph == s->model->graph && v->id < s->nvar &&
+            s->vars[v->id])
             v->shape = s->vars[v->id]->type.shape;
     }
     for (size_t i = 0; i < k->slots.n; i++) {
@@ -386,15 +400,16 @@ static void type_loop(Infer *in, NodeCall *k)
     bool loop = n->op == ONNX_Loop;
     int  nscan = loop ? 0 : (int)p2o_node_int(n, "num_scan_inputs", 0);
     int  from = loop ? 2 : 0, carried = n->nin - from - nscan, back = loop ? 1 : 0;
-    if (!body || k->call.args[2].kind != ARG_BODY || nscan < 0 || carried < 0 || body->inputs.n != (size_t)n->nin ||
-        body->outputs.n < (size_t)(carried + back))
+    if (!body || k->call.args[2].kind != ARG_BODY || nscan < 0 || carried < 0 ||
+        body->inputs.n != (size_t)n->nin || body->outputs.n < (size_t)(carried + back))
         return;
     for (int i = 0; i < nscan; i++) {
         const Value *x = n->in[carried + i];
         Value       *v = body->inputs.at[carried + i];
         int          axis;
         enter_value(v, x);
-        if (x && x->dtype && p2o_wrap_dim(p2o_node_int(n, "scan_input_axes", 0), x->shape.rank, false, &axis))
+        if (x && x->dtype &&
+            p2o_wrap_dim(p2o_node_int(n, "scan_input_axes", 0), x->shape.rank, false, &axis))
             v->shape = without_dim(in, x->shape, axis);
         const Attr *axes = p2o_node_attr(n, "scan_input_axes");
         if (axes && axes->kind == ATTR_INTS && x && x->dtype && (size_t)i < axes->n &&
@@ -437,7 +452,8 @@ static const Tensor *compared_ints(Arena *a, const Value *x, const Value *y)
 {
     size_t  n = x->nints > y->nints ? x->nints : y->nints;
     int64_t size = (int64_t)n;
-    if (!x->ints || !y->ints || (x->nints != n && x->nints != 1) || (y->nints != n && y->nints != 1))
+    if (!x->ints || !y->ints || (x->nints != n && x->nints != 1) ||
+        (y->nints != n && y->nints != 1))
         return NULL;
     uint8_t *bytes = p2o_alloc(a, n + 1);
     for (size_t i = 0; i < n; i++)
@@ -485,13 +501,15 @@ static bool follows_constants(Infer *in, NodeCall *k)
     for (int i = 0; i < n->nattr; i++)
         fixed &= n->attrs[i].kind != ATTR_GRAPH;
     for (int i = 0; i < n->nin; i++)
-        fixed &= (n->in[i] && n->in[i]->id >= s->nvar) || p2o_onnx_is_constant(s, n->in[i]);       /* or a slot */
+        fixed &= (n->in[i] && n->in[i]->id >= s->nvar) ||       /* a slot */
+                 p2o_onnx_is_constant(s, n->in[i]);
     for (int i = 0; i < n->nin && i < 32; i++) {
         const Value *v = n->in[i];
-        if (fixed || !v || !(p2o_onnx_inputs(n, ONNX_SIZES) >> i & 1) || v->ints || v->id >= s->nvar ||
-            !p2o_onnx_is_constant(s, v))
+        if (fixed || !v || !(p2o_onnx_inputs(n, ONNX_SIZES) >> i & 1) || v->ints ||
+            v->id >= s->nvar || !p2o_onnx_is_constant(s, v))
             continue;
-        refuse_freed(in, k, s->freed.at[0], "takes sizes that are computed from constants in a way that is not followed");
+        refuse_freed(in, k, s->freed.at[0],
+                     "takes sizes that are computed from constants in a way that is not followed");
         return false;
     }
     for (size_t i = 0; i < k->slots.n; i++)
@@ -500,7 +518,8 @@ static bool follows_constants(Infer *in, NodeCall *k)
         take_stated(in, k);
         for (int i = 0; i < n->nout; i++) {
             if (!k->stated[i].dtype || !p2o_shape_is_const(k->stated[i].shape)) {
-                refuse_freed(in, k, s->freed.at[0], "is computed from constants in a way that is not followed");
+                refuse_freed(in, k, s->freed.at[0],
+                             "is computed from constants in a way that is not followed");
                 return false;
             }
             n->out[i]->shape = k->stated[i].shape;
@@ -511,9 +530,13 @@ static bool follows_constants(Infer *in, NodeCall *k)
     return true;
 }
 
-static Dim summed_of(const OnnxSettling *s, const Value *v) { return v && v->id < s->nvar ? s->summed[v->id] : NULL; }
+static Dim summed_of(const OnnxSettling *s, const Value *v)
+{
+    return v && v->id < s->nvar ? s->summed[v->id] : NULL;
+}
 
-/* How many elements each of the node's results is a sum of; NULL: not many, or not a dynamic number. */
+/* How many elements each of the node's results is a sum of; NULL: not many, or not a dynamic
+ * number. */
 static Dim summed_by(Infer *in, const NodeCall *k)
 {
     const OnnxSettling *s = k->of;
@@ -527,8 +550,9 @@ static Dim summed_by(Infer *in, const NodeCall *k)
         break;
     }
     case ONNX_MatMul: count = x->shape.rank ? x->shape.at[x->shape.rank - 1] : NULL; break;
-    case ONNX_Add: case ONNX_Sub: case ONNX_Mul: case ONNX_Div: case ONNX_Cast: case ONNX_Reshape: case ONNX_Squeeze:
-    case ONNX_Unsqueeze: case ONNX_Transpose: case ONNX_Identity: case ONNX_Neg: case ONNX_Abs: case ONNX_Flatten:
+    case ONNX_Add: case ONNX_Sub: case ONNX_Mul: case ONNX_Div: case ONNX_Neg: case ONNX_Abs:
+    case ONNX_Cast: case ONNX_Reshape: case ONNX_Squeeze: case ONNX_Unsqueeze: case ONNX_Transpose:
+    case ONNX_Identity: case ONNX_Flatten:
         for (int i = 0; i < n->nin && !count; i++)
             count = summed_of(s, n->in[i]);
         return count;
@@ -586,16 +610,18 @@ static void share_hooks(Graph *g, const OnnxSizes *hooks)
 
 static OnnxSettling *new_settling_of(OnnxModel *m, Program *p, Bindings *b)
 {
-    static const AtenOp row = { .schema = "onnx::node(Tensor?[] inputs, SymInt[] sizes, Body? first=None, "
-                                          "Body? second=None) -> Tensor",
-                                .shape = rule_node, .complex = true, .unchecked = true };
+    static const AtenOp row = {
+        .schema = "onnx::node(Tensor?[] inputs, SymInt[] sizes, Body? first=None, "
+                  "Body? second=None) -> Tensor",
+        .shape = rule_node, .complex = true, .unchecked = true };
     const char   *error;
     OnnxSettling *s = NEW(p->arena, OnnxSettling);
     Asker        *x = NEW(p->arena, Asker);
     x->hooks = (OnnxSizes){ .equal = ask_equal, .broadcast = ask_broadcast, .reshape = ask_reshape,
                             .slice = ask_slice, .alike = ask_alike, .fresh = ask_fresh };
     *s = (OnnxSettling){ .model = m, .prog = p, .bind = b, .nvar = m->graph->nvalue, .row = &row,
-                         .schema = p2o_schema_parse(p->arena, p->dims, row.schema, &error), .hooks = &x->hooks,
+                         .schema = p2o_schema_parse(p->arena, p->dims, row.schema, &error),
+                         .hooks = &x->hooks,
                          .vars = NEW_N(p->arena, Var *, (size_t)m->graph->nvalue + 1),
                          .looked_at = { .arena = p->arena },
                          .constant = NEW_N(p->arena, bool, (size_t)m->graph->nvalue + 1),
@@ -611,7 +637,8 @@ static void find_freed(OnnxSettling *s)
     for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
         const Var *v = s->prog->main->inputs.at[i];
         for (int d = 0; d < v->type.shape.rank; d++)
-            if (p2o_dim_is_int(v->recorded.shape.at[d], NULL) && p2o_dim_is_sym(v->type.shape.at[d]))
+            if (p2o_dim_is_int(v->recorded.shape.at[d], NULL) &&
+                p2o_dim_is_sym(v->type.shape.at[d]))
                 VEC_PUSH(s->prog->arena, &s->freed, v->type.shape.at[d]);
     }
 }
@@ -677,8 +704,8 @@ static bool write_sizes(OnnxSettling *s)
     OnnxModel *m = s->model;
     Program   *p = s->prog;
     Graph     *g = p2o_graph_new(m->arena, m->diags, m->dims, m->graph->opset, NULL);
-    Lower      lo = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags, .opset = g->opset,
-                      .b = p2o_builder_new(g, NULL) };
+    Lower      lo = { .prog = p, .arena = p->arena, .dims = p->dims, .diags = p->diags,
+                      .opset = g->opset, .b = p2o_builder_new(g, NULL) };
     size_t     errors = p2o_diags_errors(p->diags);
     lo.b->module = "pt2onnx";
     for (size_t i = 0; i < m->graph->inputs.n; i++) {
@@ -697,9 +724,11 @@ static bool write_sizes(OnnxSettling *s)
                 continue;
             use_copies(s, k, slot, at);
             if (g->opset < LEAST_OPSET && needs_nodes(slot, at)) {
-                p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0, "bring the file to a later opset first, with onnx.version_converter",
-                                "%s: its sizes can't be computed at opset %d, %d is needed", k->call.target, g->opset,
-                                LEAST_OPSET);
+                p2o_diag_advise(m->diags, DIAG_UNSUPPORTED, 0,
+                                "bring the file to a later opset first, with "
+                                "onnx.version_converter",
+                                "%s: its sizes can't be computed at opset %d, %d is needed",
+                                k->call.target, g->opset, LEAST_OPSET);
                 return false;
             }
             Shape  sizes = { (int)slot_count(slot), at };
@@ -707,7 +736,8 @@ static bool write_sizes(OnnxSettling *s)
                        : slot->was->shape.rank ? shape_value(&lo, sizes)
                                                : dim_scalar(&lo, at[0]);
             if (slot->form)
-                p2o_diag(p->diags, DIAG_NOTE, 0, "%s: the constant '%s' follows the sizes now: it is taken to have been "
+                p2o_diag(p->diags, DIAG_NOTE, 0,
+                         "%s: the constant '%s' follows the sizes now: it is taken to have been "
                          "made from them", k->call.target, slot->was->name ? slot->was->name : "");
             k->file->node->in[slot->input] = cast(&lo, v, slot->was->dtype);
         }
@@ -742,11 +772,13 @@ static bool names_a_size(const OnnxSettling *s, Str name)
         }
     }
     if (left.p)
-        p2o_diag(s->prog->diags, DIAG_MISUSE, 0, "no size of the inputs is called '%.*s'", STR_ARG(name));
+        p2o_diag(s->prog->diags, DIAG_MISUSE, 0, "no size of the inputs is called '%.*s'",
+                 STR_ARG(name));
     return !left.p;
 }
 
-/* A size that was a number is settled under its name before it is another number: literals follow the name. */
+/* A size that was a number is settled under its name before it is another number: literals follow
+ * the name. */
 static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin, bool freed)
 {
     bool ok = true, any = false;
@@ -759,7 +791,7 @@ static bool apply_pins(OnnxSettling *s, const char *const *pins, size_t npin, bo
     }
     if (!freed || !any)
         return ok;
-    s->freed.n = 0;                     /* numbers again: what the file says of the old ones is past */
+    s->freed.n = 0;             /* numbers again: what the file says of the old ones is past */
     return ok && p2o_infer(s->prog, s->bind);
 }
 
@@ -805,7 +837,8 @@ static bool rename_value(OnnxModel *m, Value *v, const char *name)
     return true;
 }
 
-bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const char *const *outputs, size_t nout)
+bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin,
+                     const char *const *outputs, size_t nout)
 {
     bool ok = true;
     for (size_t i = 0; i < nin && i < m->graph->inputs.n; i++)
@@ -813,7 +846,8 @@ bool p2o_onnx_rename(OnnxModel *m, const char *const *inputs, size_t nin, const 
     for (size_t i = 0; i < nout && i < m->graph->outputs.n; i++) {
         Value *v = m->graph->outputs.at[i];
         if (!v->def && outputs[i] && !same(v->name, outputs[i])) {
-            p2o_diag(m->diags, DIAG_UNSUPPORTED, 0, "output '%s' is an input or a weight and keeps its name", v->name);
+            p2o_diag(m->diags, DIAG_UNSUPPORTED, 0,
+                     "output '%s' is an input or a weight and keeps its name", v->name);
             ok = false;
         } else {
             ok &= rename_value(m, v, outputs[i]);

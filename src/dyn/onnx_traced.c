@@ -1,5 +1,5 @@
-/* What the traced calls say and the nodes do not: operators that the exporter left out because they did nothing at
- * the sizes of the file, and steps of a loop in Python that was unrolled. */
+/* What the traced calls say and the nodes do not: operators that the exporter left out because they
+ * did nothing at the sizes of the file, and steps of a loop in Python that was unrolled. */
 #include "dyn/onnx_numbers.h"
 
 #include "onnx/onnx_ops.h"
@@ -18,8 +18,9 @@ static Str base_name(Str name)
 /* Operators that do nothing with the right number; a slice of everything is an alias. */
 static bool may_do_nothing(Str base)
 {
-    static const char *const names[] = { "mul", "div", "add", "sub", "pow", "clamp", "slice", "alias", "narrow", "pad",
-                                         "cat", "repeat", "tile", "roll" };
+    static const char *const names[] = { "mul", "div", "add", "sub", "pow", "clamp", "slice",
+                                         "alias", "narrow", "pad", "cat", "repeat", "tile",
+                                         "roll" };
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (str_is(base, names[i]))
             return true;
@@ -30,7 +31,8 @@ static bool may_do_nothing(Str base)
 static bool is_after_reciprocal(const Weighing *w, const NodeCall *of, Str base)
 {
     const Place *at = of ? p2o_place_at(w->s->prog->diags, of->call.loc) : NULL;
-    return of && of->file->node->op == ONNX_Reciprocal && str_is(base, "mul") && p2o_spelled_times(at, 1) > 0;
+    return of && of->file->node->op == ONNX_Reciprocal && str_is(base, "mul") &&
+           p2o_spelled_times(at, 1) > 0;
 }
 
 /* The call that made the value; NULL: none. */
@@ -45,7 +47,9 @@ static bool is_shared(const Weighing *w, const Node *n, Str base)
 {
     for (int i = 0; i < n->nin; i++) {
         const NodeCall *k = maker_of(w, n->in[i]);
-        if (k && (str_eq(base_name(p2o_origin_name(&k->file->origin)), base) || is_after_reciprocal(w, k, base)))
+        if (k &&
+            (str_eq(base_name(p2o_origin_name(&k->file->origin)), base) ||
+             is_after_reciprocal(w, k, base)))
             return true;
     }
     return false;
@@ -53,8 +57,9 @@ static bool is_shared(const Weighing *w, const Node *n, Str base)
 
 static void refuse_left_out(Weighing *w, const NodeCall *k, Str name)
 {
-    p2o_onnx_refuse(w, &k->call, p2o_printf(w->arena, "the exporter left out '%.*s', which did nothing at the sizes of the "
-                                            "file", STR_ARG(name)));
+    p2o_onnx_refuse(w, &k->call,
+                    p2o_printf(w->arena, "the exporter left out '%.*s', which did nothing at the "
+                               "sizes of the file", STR_ARG(name)));
 }
 
 /* Values that the call took, and that no node makes. */
@@ -68,23 +73,25 @@ static void doubt_left_out(Weighing *w, const NodeCall *k, const Map *made)
         return;
     while (p2o_origin_next(o, &at, &name)) {
         base = base_name(name);
-        if (!may_do_nothing(base) || p2o_map_get(made, name) || (str_is(base, "pad") && o->padded) ||
-            is_shared(w, n, base))
+        if (!may_do_nothing(base) || p2o_map_get(made, name) ||
+            (str_is(base, "pad") && o->padded) || is_shared(w, n, base))
             continue;
         refuse_left_out(w, k, name);
         return;
     }
     const Value *y = n->nout == 1 && n->out[0]->is_output ? n->out[0] : NULL;
     base = y && y->name ? base_name(str_of(y->name)) : (Str){ "", 0 };
-    if (may_do_nothing(base) && !p2o_map_get(made, str_of(y->name)) && !is_after_reciprocal(w, k, base))
+    if (may_do_nothing(base) && !p2o_map_get(made, str_of(y->name)) &&
+        !is_after_reciprocal(w, k, base))
         refuse_left_out(w, k, str_of(y->name));
 }
 
 /* How often the line has the operator, as a sign or by name. */
 static int times_in_line(Str line, Str op)
 {
-    static const struct { const char *op; char sign; } signs[] = { { "add", '+' }, { "sub", '-' }, { "mul", '*' },
-                                                                  { "div", '/' }, { "matmul", '@' } };
+    static const struct { const char *op; char sign; } signs[] = { { "add", '+' }, { "sub", '-' },
+                                                                   { "mul", '*' }, { "div", '/' },
+                                                                   { "matmul", '@' } };
     int n = 0;
     for (size_t i = 0; i < line.n; i++) {
         n += i + op.n <= line.n && !memcmp(line.p + i, op.p, op.n);
@@ -102,14 +109,16 @@ static bool has_input(const Node *n, const Value *v)
     return false;
 }
 
-/* It is made of the first node's result alone, and of what that one took or of constants; weights are of another layer
- * each time. */
-static bool is_next_step(const Weighing *w, const Node *n, const Node *first, int *left, bool *after)
+/* It is made of the first node's result alone, and of what that one took or of constants; weights
+ * are of another layer each time. */
+static bool is_next_step(const Weighing *w, const Node *n, const Node *first, int *left,
+                         bool *after)
 {
     for (int i = 0; i < n->nin; i++) {
         const Value    *v = n->in[i];
         const NodeCall *k = maker_of(w, v);
-        if (!v || has_input(first, v) || (p2o_onnx_is_constant(w->s, v) && !(v->tensor && p2o_onnx_is_weights(v->tensor))))
+        if (!v || has_input(first, v) ||
+            (p2o_onnx_is_constant(w->s, v) && !(v->tensor && p2o_onnx_is_weights(v->tensor))))
             continue;
         if (!k || (*left)-- <= 0)
             return false;
@@ -131,18 +140,22 @@ static void doubt_loop(Weighing *w, const NodeCall *k, Map *lines)
     Str          op = p2o_origin_operator(&k->file->origin);
     if (!at || !at->text || at->library || !op.n)
         return;
-    void **slot = p2o_map_slot(lines, str_of(p2o_printf(w->arena, "%u %.*s %d", k->call.loc, STR_ARG(op), k->file->node->op)));
+    void **slot = p2o_map_slot(lines,
+                               str_of(p2o_printf(w->arena, "%u %.*s %d", k->call.loc, STR_ARG(op),
+                                                 k->file->node->op)));
     Steps *s = *slot ? *slot : (*slot = NEW(w->arena, Steps));
     Str    own = p2o_origin_name(&k->file->origin);
     bool   other = !s->last || !str_eq(own, p2o_origin_name(&s->last->file->origin));
     int    left = MOST_BETWEEN;
     bool   after = false;
-    bool   next = other && s->last && is_next_step(w, k->file->node, s->last->file->node, &left, &after) && after;
+    bool   next = other && s->last &&
+                  is_next_step(w, k->file->node, s->last->file->node, &left, &after) && after;
     s->n = !other ? s->n : next ? s->n + 1 : 1;
     s->last = k;
     int times = times_in_line(str_of(at->text), op);
     if (times > 0 && s->n == times + 1)
-        p2o_onnx_refuse(w, &k->call, "its line was gone through again and again: how often may follow a size");
+        p2o_onnx_refuse(w, &k->call,
+                        "its line was gone through again and again: how often may follow a size");
 }
 
 void p2o_onnx_doubt_traced(Weighing *w)

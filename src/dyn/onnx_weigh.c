@@ -1,7 +1,9 @@
 /* The numbers of an ONNX file, weighed.
  *
- * There is one file only and no source line, so a number is one where no cheap expression of the sizes gives it,
- * and refused where one does: nothing in the file says which it was. */
+ * There is one file only, and mostly no source line, so a number is one where no cheap expression
+ * of the sizes gives it, and refused where one does: nothing in the file says which it was.  Where
+ * the exporter wrote the line and the call into the file, they are evidence, as in saved
+ * programs. */
 #include "dyn/onnx_numbers.h"
 
 #include "base/num.h"
@@ -61,7 +63,8 @@ static bool has_to_do_with_sizes(const Number *x)
     return x->fixed || !(x->role == NUMBER_PLACE || x->role == NUMBER_PAD);
 }
 
-/* Bits of a size that never changes, or of 1/x or a root of one, that gives the number; 0: none does. */
+/* Bits of a size that never changes, or of 1/x or a root of one, that gives the number; 0: none
+ * does. */
 static double bits_by_fixed(const Weighing *w, const Number *x)
 {
     double best = INFINITY, own = BITS_FIXED_SIZE + log2((double)w->fixed.n + 1);
@@ -84,7 +87,8 @@ static bool has_own_size(const OnnxSettling *s, const Value *v, double at)
 {
     int64_t size;
     for (int d = 0; v && v->dtype && d < v->shape.rank; d++)
-        if (p2o_dim_is_int(p2o_resolve(s->bind, v->shape.at[d]), &size) && (double)size == at && size > 1)
+        if (p2o_dim_is_int(p2o_resolve(s->bind, v->shape.at[d]), &size) && (double)size == at &&
+            size > 1)
             return true;
     return false;
 }
@@ -141,7 +145,10 @@ static void add_own_bases(const OnnxSettling *s, Bases *b, const Node *n)
 
 static Readings *readings_for(Weighing *w, const Number *x, const Bases *own)
 {
-    struct Key { double at, slack, whole; Dim own[MAX_BASES]; } key = { x->at, x->slack, x->whole, { 0 } };
+    struct Key {
+        double at, slack, whole;
+        Dim    own[MAX_BASES];
+    } key = { x->at, x->slack, x->whole, { 0 } };
     for (int i = 0; i < own->n; i++)
         key.own[i] = own->dim[i];
     void **slot = p2o_onnx_seen(w, &key, sizeof key);
@@ -196,17 +203,21 @@ static const Readings *all_readings(Weighing *w, size_t i)
     return r;
 }
 
-/* A scalar that nothing explains, and that an exporter named or wrote into the graph: computed, but from what? */
+/* A scalar that nothing explains, and that an exporter named or wrote into the graph: computed, but
+ * from what? */
 static bool is_unexplained(const Number *x, const Readings *r, double known)
 {
-    static const double constants[] = { 3.14159265358979323846, 2.71828182845904523536, 0.79788456080286535588,
-                                        1.4426950408889634074, 0.43429448190325182765, 2.3025850929940456840,
-                                        0.69314718055994530942, 1.1283791670955125739, 2.5066282746310005024 };
+    static const double constants[] = { 3.14159265358979323846, 2.71828182845904523536,
+                                        0.79788456080286535588, 1.4426950408889634074,
+                                        0.43429448190325182765, 2.3025850929940456840,
+                                        0.69314718055994530942, 1.1283791670955125739,
+                                        2.5066282746310005024 };
     if (x->whole || x->parameter || r->n || known > 0 || is_said(x->at))
         return false;
     for (size_t i = 0; i < COUNT_OF(constants); i++)
         for (int k = 1; k <= 360; k = k == 2 ? 180 : k == 180 ? 360 : k + 1)
-            if (is_alike(constants[i] * k, x->at, x->slack) || is_alike(constants[i] / k, x->at, x->slack))
+            if (is_alike(constants[i] * k, x->at, x->slack) ||
+                is_alike(constants[i] / k, x->at, x->slack))
                 return false;
     return true;
 }
@@ -218,7 +229,8 @@ static void refuse_number(Weighing *w, const Number *x, const char *readings)
     w->last = x;
     if (!again)
         p2o_onnx_refuse(w, &x->call->call,
-                        p2o_printf(w->arena, "%s was %s in the file: %s", x->square ? "the square of a number" : "a number",
+                        p2o_printf(w->arena, "%s was %s in the file: %s",
+                                   x->square ? "the square of a number" : "a number",
                                    p2o_format_f64(text, x->at), readings));
 }
 
@@ -252,12 +264,14 @@ static bool has_rest(const Expr *e)
 }
 
 /* Nobody counts places along one axis by the size of another, and by what rests of it only pads. */
-static const Reading *cheapest_along(const Weighing *w, const Readings *r, const Number *x, double number)
+static const Reading *cheapest_along(const Weighing *w, const Readings *r, const Number *x,
+                                     double number)
 {
     bool   pad = x->role == NUMBER_PAD;
     double most = number + (pad ? BITS_STRICT_PAD : BITS_STRICT);
     for (int i = 0; i < r->n && r->list[i].bits < most; i++)
-        if ((!x->axis || is_along(w, &r->list[i], r->list[i].expr, x->axis)) && (pad || !has_rest(r->list[i].expr)))
+        if ((!x->axis || is_along(w, &r->list[i], r->list[i].expr, x->axis)) &&
+            (pad || !has_rest(r->list[i].expr)))
             return &r->list[i];
     return NULL;
 }
@@ -276,22 +290,24 @@ static const Readings *fitting_readings(const Weighing *w, const Readings *r, co
     return out;
 }
 
-/* A whole number that data is scaled by or added to and that its line lacks, and a count that is added to data: that a
- * size elsewhere is the same says little. */
+/* A whole number that data is scaled by or added to and that its line lacks, and a count that is
+ * added to data: that a size elsewhere is the same says little. */
 static bool is_bare(const Number *x, const Evidence *e)
 {
     bool term = x->counted && e->spelled == SPELLED_UNKNOWN && !e->setting;
     return x->whole && !x->usual && x->role == NUMBER_FACTOR && (e->spelled == SPELLED_NO || term);
 }
 
-/* The line that made the node may spell the number, or belong to a module of torch.nn and pass on an option of it.  Then
- * the traced call has the number too: what only the node has, the exporter computed. */
+/* The line that made the node may spell the number, or belong to a module of torch.nn and pass on
+ * an option of it.  Then the traced call has the number too: what only the node has, the exporter
+ * computed. */
 static Evidence line_evidence(const Weighing *w, const Number *x)
 {
     const OnnxOrigin *from = &x->call->file->origin;
     const Place      *at = p2o_place_at(w->s->prog->diags, x->call->call.loc);
     const Place       call = { .text = p2o_origin_args(from) };
-    Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role, .usual = x->usual };
+    Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role,
+                            .usual = x->usual };
     if (!at || !at->text || x->length || x->square || from->padded)
         return e;
     e.setting = at->library && p2o_onnx_is_spelled_in(&call, x->at);

@@ -1,8 +1,9 @@
-/* A model that was read, written again: every field goes over as it is, in its order, but for names of
- * values, types of values, and where weights lie.
+/* A model that was read, written again: every field goes over as it is, in its order, but for names
+ * of values, types of values, and where weights lie.
  *
- * Fields that are not rewritten are copied as bytes from the source, whatever they are.  What is new (the
- * prelude) comes first in the graph.  As with a new model, the same walk measures and then writes. */
+ * Fields that are not rewritten are copied as bytes from the source, whatever they are.  What is
+ * new (the prelude) comes first in the graph.  As with a new model, the same walk measures and
+ * then writes. */
 #include "onnx/onnx_write_parts.h"
 
 static void copy_bytes(ModelWriter *w, Source *s, uint64_t at, uint64_t n)
@@ -39,7 +40,10 @@ static bool next_field(FieldWalk *k)
     return pb_next(&k->r, &k->f);
 }
 
-static void copy_field(ModelWriter *w, const FieldWalk *k) { copy_bytes(w, k->r.source, k->from, k->r.at - k->from); }
+static void copy_field(ModelWriter *w, const FieldWalk *k)
+{
+    copy_bytes(w, k->r.source, k->from, k->r.at - k->from);
+}
 
 static PbReader inside(const FieldWalk *k) { return pb_inside(&k->r, &k->f); }
 
@@ -113,7 +117,8 @@ static void put_shape_again(ModelWriter *w, const Graph *g, Shape s, PbReader r)
     p2o_pb_end(&w->pb, m);
 }
 
-/* A tensor's type with the sizes it has now; a shape that the file left out is not added to bodies. */
+/* A tensor's type with the sizes it has now; a shape that the file left out is not added to
+ * bodies. */
 static void put_tensor_type_again(ModelWriter *w, const Graph *g, const Value *v, PbReader r)
 {
     FieldWalk k = walk_of(r);
@@ -140,7 +145,8 @@ static void put_type_again(ModelWriter *w, const Graph *g, const Value *v, PbRea
         if (k.f.number == TYPE_TENSOR && !v->is_sequence) {
             put_tensor_type_again(w, g, v, inside(&k));
         } else if (k.f.number == TYPE_SEQUENCE && v->is_sequence) {
-            PbMark seq = p2o_pb_begin(&w->pb, TYPE_SEQUENCE), elem = p2o_pb_begin(&w->pb, SEQUENCE_ELEM);
+            PbMark seq = p2o_pb_begin(&w->pb, TYPE_SEQUENCE);
+            PbMark elem = p2o_pb_begin(&w->pb, SEQUENCE_ELEM);
             p2o_put_tensor_type(w, v, false);
             p2o_pb_end(&w->pb, elem);
             p2o_pb_end(&w->pb, seq);
@@ -157,8 +163,8 @@ static bool has_same_type(const OnnxBody *b, const char *name, const Value *v)
     return port && port->dtype == v->dtype && (port->rank < 0 || port->rank == v->shape.rank);
 }
 
-/* What the file says of a value's type, brought up to date.  Where the type is not known any more, an entry
- * that may be wrong now is left out. */
+/* What the file says of a value's type, brought up to date.  Where the type is not known any more,
+ * an entry that may be wrong now is left out. */
 static void put_info_again(ModelWriter *w, const Graph *g, const FieldWalk *at)
 {
     OnnxBody   *b = g->file;
@@ -200,13 +206,15 @@ static void put_init_again(ModelWriter *w, const Graph *g, const FieldWalk *at)
     const Tensor *x = v ? v->tensor : NULL;
     uint64_t      nelem = 0;
     bool          outside = x && p2o_copy_is_outside(w, x), renamed = v && !same(v->name, name);
-    bool          large = x && p2o_tensor_nelem(x, &nelem) && nelem * p2o_dtype_bytes(x->dtype) >= EXTERNAL_LEAST;
+    bool          large = x && p2o_tensor_nelem(x, &nelem) &&
+                          nelem * p2o_dtype_bytes(x->dtype) >= EXTERNAL_LEAST;
     bool          stays = !outside && !(large && w->spill);
     PbMark        m = p2o_pb_begin(&w->pb, at->f.number);
     for (k = walk_of(inside(at)); next_field(&k);) {
-        bool elements = (k.f.number >= TENSOR_FLOATS && k.f.number <= TENSOR_INT64S) || k.f.number == TENSOR_RAW ||
-                        k.f.number == TENSOR_DOUBLES || k.f.number == TENSOR_UINT64S ||
-                        k.f.number == TENSOR_EXTERNAL || k.f.number == TENSOR_LOCATION;
+        bool elements = (k.f.number >= TENSOR_FLOATS && k.f.number <= TENSOR_INT64S) ||
+                        k.f.number == TENSOR_RAW || k.f.number == TENSOR_DOUBLES ||
+                        k.f.number == TENSOR_UINT64S || k.f.number == TENSOR_EXTERNAL ||
+                        k.f.number == TENSOR_LOCATION;
         if (k.f.number == TENSOR_NAME && renamed)
             p2o_pb_text(&w->pb, TENSOR_NAME, v->name);
         else if (stays || !elements)

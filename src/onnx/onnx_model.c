@@ -1,5 +1,5 @@
-/* Each graph is gone through twice: first its ports and initializers, whose fields come after the nodes
- * in every writer's order, then its nodes. */
+/* Each graph is gone through twice: first its ports and initializers, whose fields come after the
+ * nodes in every writer's order, then its nodes. */
 #include "onnx/onnx_model.h"
 
 #include "base/num.h"
@@ -19,7 +19,10 @@ static void spoil_with(Loader *l, const char *what, const char *name)
     p2o_proto_spoil(&l->proto, p2o_printf(l->model->arena, what, name));
 }
 
-static bool is_text_field(const PbField *f, uint32_t number) { return f->number == number && f->wire == PB_BYTES; }
+static bool is_text_field(const PbField *f, uint32_t number)
+{
+    return f->number == number && f->wire == PB_BYTES;
+}
 
 typedef struct Numbers {
     VEC(int64_t) at;
@@ -57,11 +60,11 @@ static Source *data_file(Loader *l, const char *location)
         return *slot;
     if (!path || location[0] == '/' || strstr(location, "..") || !*location) {
         spoil_with(l, path ? "weights lie outside of the model's folder: %s"
-                           : "weights lie in %s, which a model without a path cannot reach", location);
+                   : "weights lie in %s, which a model without a path cannot reach", location);
         return NULL;
     }
-    *slot = p2o_source_open(m->diags, p2o_printf(m->arena, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path,
-                                                 location));
+    int folder = slash ? (int)(slash - path + 1) : 0;
+    *slot = p2o_source_open(m->diags, p2o_printf(m->arena, "%.*s%s", folder, path, location));
     if (!*slot) {
         l->reported = true;
         p2o_proto_spoil(&l->proto, "its weights cannot be read");
@@ -127,7 +130,8 @@ static Tensor *stored_tensor(Loader *l, const Tensor *type, const Stored *st)
         }
     } else if (st->nfield > 1) {
         return NULL;                    /* not packed: legal, and not looked at */
-    } else if (st->field == TENSOR_INT64S || st->field == TENSOR_INT32S || st->field == TENSOR_UINT64S) {
+    } else if (st->field == TENSOR_INT64S || st->field == TENSOR_INT32S ||
+               st->field == TENSOR_UINT64S) {
         return nelem <= MOST_DECODED ? decoded(l, type, nelem, st) : NULL;
     } else if ((st->field == TENSOR_FLOATS && type->dtype != DT_F32) ||
                (st->field == TENSOR_DOUBLES && type->dtype != DT_F64)) {
@@ -165,12 +169,14 @@ static Tensor *load_tensor(Loader *l, PbReader r, const char **name, Tensor *typ
     while (pb_next(&r, &f)) {
         switch (f.number) {
         case TENSOR_DIMS: read_integers(l, &r, &f, &dims); break;
-        case TENSOR_TYPE: type->dtype = f.value > 1000 ? DT_NONE : p2o_dtype_from_onnx((long)f.value); break;
+        case TENSOR_TYPE:
+            type->dtype = f.value > 1000 ? DT_NONE : p2o_dtype_from_onnx((long)f.value);
+            break;
         case TENSOR_NAME: *name = p2o_proto_text(&l->proto, &r, &f); break;
         case TENSOR_EXTERNAL: read_external(l, p2o_proto_enter(&l->proto, &r, &f), &st); break;
         case TENSOR_LOCATION: st.external = f.value == LOCATION_EXTERNAL; break;
-        case TENSOR_RAW: case TENSOR_FLOATS: case TENSOR_INT32S: case TENSOR_INT64S: case TENSOR_DOUBLES:
-        case TENSOR_UINT64S:
+        case TENSOR_RAW: case TENSOR_FLOATS: case TENSOR_DOUBLES: case TENSOR_INT32S:
+        case TENSOR_INT64S: case TENSOR_UINT64S:
             st.nfield += f.wire == PB_BYTES ? 1 : 2;
             st.field = f.number;
             st.at = f.at;
@@ -219,8 +225,8 @@ static void type_from_sizes(Graph *g, Value *v, const Tensor *type)
     v->shape = (Shape){ type->rank, at };
 }
 
-/* An initializer that is listed as an input too is a default that the caller may replace, since IR 4:
- * what it holds is then not known. */
+/* An initializer that is listed as an input too is a default that the caller may replace, since IR
+ * 4: what it holds is then not known. */
 static void load_init(Loader *l, OnnxBody *b, PbReader r, const Map *inputs)
 {
     const char *name;
@@ -247,7 +253,8 @@ static void load_sparse(Loader *l, OnnxBody *b, PbReader r)
         if (f.number == SPARSE_DIMS)
             read_integers(l, &r, &f, &dims);
         else if (f.number == SPARSE_VALUES || f.number == SPARSE_INDICES)
-            load_tensor(l, p2o_proto_enter(&l->proto, &r, &f), f.number == SPARSE_VALUES ? &name : &ignored, &part);
+            load_tensor(l, p2o_proto_enter(&l->proto, &r, &f),
+                        f.number == SPARSE_VALUES ? &name : &ignored, &part);
         if (f.number == SPARSE_VALUES)
             type.dtype = part.dtype;
     }
@@ -273,7 +280,8 @@ static void check_known(void *user, Dim sym)
     k->all &= p2o_map_get(&k->model->params, str_of(p2o_dim_name(sym))) != NULL;
 }
 
-/* An expression of names that the file has elsewhere is one; any other text only stands for itself. */
+/* An expression of names that the file has elsewhere is one; any other text only stands for
+ * itself. */
 static Dim named_dim(OnnxModel *m, const char *text)
 {
     void **slot = p2o_map_slot(&m->params, str_of(text));
@@ -315,7 +323,8 @@ static Shape stated_shape(OnnxModel *m, const OnnxPort *port, bool is_input)
         else if (*port->dims[i])
             at[i] = named_dim(m, port->dims[i]);
         else                            /* not said: another size wherever it stands */
-            at[i] = p2o_dim_fresh(m->dims, is_input ? p2o_printf(m->arena, "%s_%d", port->name, i) : DATA_STEM);
+            at[i] = p2o_dim_fresh(m->dims, !is_input ? DATA_STEM
+                                           : p2o_printf(m->arena, "%s_%d", port->name, i));
     }
     return (Shape){ port->rank, at };
 }
@@ -323,7 +332,8 @@ static Shape stated_shape(OnnxModel *m, const OnnxPort *port, bool is_input)
 bool p2o_onnx_stated(OnnxBody *b, const char *name, DType *t, Shape *s)
 {
     const OnnxPort *port = p2o_map_get(&b->infos, str_of(name));
-    if (!port || !same(port->kind, "tensor") || port->dtype == DT_NONE || port->rank < 0 || port->rank > MAX_RANK)
+    if (!port || !same(port->kind, "tensor") || port->dtype == DT_NONE || port->rank < 0 ||
+        port->rank > MAX_RANK)
         return false;
     *t = port->dtype;
     *s = stated_shape(b->model, port, false);
@@ -410,7 +420,8 @@ static void load_floats(Loader *l, const PbReader *r, const PbField *f, Attr *a,
         memcpy(&v, &bits, sizeof v);
         if (a->n == *cap) {
             size_t more = *cap ? *cap * 2 : 8;
-            a->floats = p2o_grow(l->model->arena, (void *)(uintptr_t)a->floats, *cap * sizeof v, more * sizeof v);
+            a->floats = p2o_grow(l->model->arena, (void *)(uintptr_t)a->floats, *cap * sizeof v,
+                                 more * sizeof v);
             *cap = more;
         }
         ((float *)(uintptr_t)a->floats)[a->n++] = v;
@@ -439,7 +450,10 @@ static bool load_attribute(Loader *l, PbReader r, Graph *g, int depth, Attr *a, 
         uint32_t bits = (uint32_t)f.value;
         switch (f.number) {
         case A_NAME: a->name = p2o_proto_text(&l->proto, &r, &f); break;
-        case A_FLOAT: memcpy(&number, &bits, sizeof number); kind = kind ? kind : A_KIND_FLOAT; break;
+        case A_FLOAT:
+            memcpy(&number, &bits, sizeof number);
+            kind = kind ? kind : A_KIND_FLOAT;
+            break;
         case A_INT: whole = (int64_t)f.value; kind = kind ? kind : A_KIND_INT; break;
         case A_STRING: text = load_string(l, &r, &f); kind = kind ? kind : A_KIND_STRING; break;
         case A_TENSOR:
@@ -452,7 +466,10 @@ static bool load_attribute(Loader *l, PbReader r, Graph *g, int depth, Attr *a, 
             body = load_graph(l, p2o_proto_enter(&l->proto, &r, &f), g, depth + 1);
             kind = kind ? kind : A_KIND_GRAPH;
             break;
-        case A_FLOATS: load_floats(l, &r, &f, &floats, &cap); kind = kind ? kind : A_KIND_FLOATS; break;
+        case A_FLOATS:
+            load_floats(l, &r, &f, &floats, &cap);
+            kind = kind ? kind : A_KIND_FLOATS;
+            break;
         case A_INTS: read_integers(l, &r, &f, &ints); kind = kind ? kind : A_KIND_INTS; break;
         case A_STRINGS:
             VEC_PUSH(l->model->arena, &strs, load_string(l, &r, &f));
@@ -551,13 +568,16 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
     while (!l->proto.bad && pb_next(&r, &f)) {
         Attr a;
         switch (f.number) {
-        case NODE_INPUT: VEC_PUSH(g->arena, &in, used_value(l, g, p2o_proto_text(&l->proto, &r, &f))); break;
+        case NODE_INPUT:
+            VEC_PUSH(g->arena, &in, used_value(l, g, p2o_proto_text(&l->proto, &r, &f)));
+            break;
         case NODE_OUTPUT: VEC_PUSH(g->arena, &out, p2o_proto_text(&l->proto, &r, &f)); break;
         case NODE_NAME: name = load_string(l, &r, &f); break;
         case NODE_OP: x.op = p2o_proto_text(&l->proto, &r, &f); break;
         case NODE_DOMAIN: x.domain = p2o_proto_text(&l->proto, &r, &f); break;
         case NODE_ATTR:
-            if (load_attribute(l, p2o_proto_enter(&l->proto, &r, &f), g, depth, &a, &x.hides_bodies))
+            if (load_attribute(l, p2o_proto_enter(&l->proto, &r, &f), g, depth, &a,
+                               &x.hides_bodies))
                 VEC_PUSH(g->arena, &attrs, a);
             break;
         case NODE_METADATA: load_origin(l, p2o_proto_enter(&l->proto, &r, &f), &x.origin); break;
@@ -574,9 +594,11 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
         return;
     if (same(x.domain, "ai.onnx"))
         x.domain = "";
-    bool   own = p2o_map_get(&l->model->functions, str_of(p2o_printf(g->arena, "%s\n%s", x.domain, x.op))) != NULL;
+    bool   own = p2o_map_get(&l->model->functions,
+                             str_of(p2o_printf(g->arena, "%s\n%s", x.domain, x.op))) != NULL;
     OnnxOp op = *x.domain || own ? ONNX_NONE : p2o_onnx_find(str_of(x.op));
-    Node  *n = x.node = p2o_graph_append(g, op, (int)in.n, in.at, (int)attrs.n, attrs.at, (int)out.n);
+    Node  *n = x.node = p2o_graph_append(g, op, (int)in.n, in.at, (int)attrs.n, attrs.at,
+                                         (int)out.n);
     x.nin = n->nin;
     n->name = name;
     for (size_t i = 0; i < out.n; i++) {
@@ -623,7 +645,8 @@ static Graph *load_graph(Loader *l, PbReader r, Graph *parent, int depth)
     }
     Graph    *g = p2o_graph_new(m->arena, m->diags, m->dims, parent ? parent->opset : 1, parent);
     OnnxBody *b = NEW(m->arena, OnnxBody);
-    *b = (OnnxBody){ .model = m, .graph = g, .values = { .arena = m->arena }, .infos = { .arena = m->arena } };
+    *b = (OnnxBody){ .model = m, .graph = g, .values = { .arena = m->arena },
+                     .infos = { .arena = m->arena } };
     g->file = b;
     if (!parent) {
         g->opset = m->graph->opset;
@@ -687,7 +710,8 @@ OnnxModel *p2o_onnx_load(Diags *d, Dims *t, Source *s)
     OnnxModel *m = NEW(a, OnnxModel);
     Loader     l = { .proto = { .arena = a, .exact = true }, .model = m };
     PbReader   graph = { 0 };
-    *m = (OnnxModel){ .arena = a, .diags = d, .dims = t, .source = s, .graph = p2o_graph_new(a, d, t, 1, NULL) };
+    *m = (OnnxModel){ .arena = a, .diags = d, .dims = t, .source = s,
+                      .graph = p2o_graph_new(a, d, t, 1, NULL) };
     m->functions.arena = m->taken.arena = m->params.arena = m->sources.arena = a;
     if (load_head(&l, pb_reader(s, 0, p2o_source_size(s)), &graph))
         load_graph(&l, graph, NULL, 0);

@@ -1,23 +1,25 @@
 /* An ONNX file as a Graph, to be given other sizes and written again.
  *
  * The Graph stands beside the file and does not replace it: what it does not hold (documentation,
- * annotations, functions, whatever later versions add) is copied from the file as it is when the model
- * is written (onnx_copy.c).  Tensors are views into the file or into the data files it names; nothing is
- * loaded but short vectors of integers, which may be sizes.
+ * annotations, functions, whatever later versions add) is copied from the file as it is when the
+ * model is written (onnx_copy.c).  Tensors are views into the file or into the data files it
+ * names; nothing is loaded but short vectors of integers, which may be sizes.
  *
- * A value has no type (DT_NONE) until p2o_onnx_infer gives it one; inputs and initializers have what the
- * file says.  An operator without a row, or a function of the model's own, is ONNX_NONE. */
+ * A value has no type (DT_NONE) until p2o_onnx_infer gives it one; inputs and initializers have
+ * what the file says.  An operator without a row, or a function of the model's own, is
+ * ONNX_NONE. */
 #ifndef P2O_ONNX_ONNX_MODEL_H
 #define P2O_ONNX_ONNX_MODEL_H
 
 #include "onnx/graph.h"
 #include "onnx/onnx_origin.h"
 
-#define DATA_STEM "_data"              /* how symbols begin that stand for sizes only the data decides */
+/* How symbols begin that stand for sizes only the data decides. */
+#define DATA_STEM "_data"
 
 typedef struct OnnxNode {
     Node       *node;
-    int         nin;                    /* inputs in the file; the rest stand for attributes of old forms */
+    int         nin;                    /* in the file; others stand for attributes of old forms */
     const char *op, *domain;
     bool        hides_bodies;           /* it has graphs that were not read */
     OnnxOrigin  origin;

@@ -64,7 +64,10 @@ Str p2o_origin_name(const OnnxOrigin *o)
     return p2o_origin_next(o, &at, &name) ? name : (Str){ "", 0 };
 }
 
-const char *p2o_origin_args(const OnnxOrigin *o) { return o->call.n ? strstr(o->call.p, "(args = ") : NULL; }
+const char *p2o_origin_args(const OnnxOrigin *o)
+{
+    return o->call.n ? strstr(o->call.p, "(args = ") : NULL;
+}
 
 Str p2o_origin_operator(const OnnxOrigin *o)
 {

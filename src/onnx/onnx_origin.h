@@ -1,5 +1,5 @@
-/* Where the nodes of an ONNX file come from, as PyTorch's exporter writes it into their metadata: the user's source,
- * the module, the call of the traced program. */
+/* Where the nodes of an ONNX file come from, as PyTorch's exporter writes it into their metadata:
+ * the user's source, the module, the call of the traced program. */
 #ifndef P2O_ONNX_ONNX_ORIGIN_H
 #define P2O_ONNX_ONNX_ORIGIN_H
 
@@ -7,7 +7,7 @@
 
 typedef struct OnnxOrigin {
     PlaceInfo place;            /* empty: not said */
-    Str       call;             /* "%mul : [num_users=1] = call_function[target=..](args = (%x, 2.0), ..)" */
+    Str       call;             /* "%mul : [..] = call_function[target=..](args = (%x, 2.0), ..)" */
     bool      padded;           /* the exporter put a Pad that was before it into its own pads */
 } OnnxOrigin;
 

@@ -6,6 +6,8 @@ neighbours and its double: where a branch or a table ends, it ends at such a num
 """
 from __future__ import annotations
 
+import math
+import operator
 import re
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
@@ -44,7 +46,7 @@ class Claims:
     def _holds(need: str, sizes: Sizes) -> bool:
         text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
         try:
-            return bool(eval(text, {"min": min, "max": max, "abs": abs}, dict(sizes)))
+            return bool(eval(text, {"math": math, "operator": operator}, dict(sizes)))
         except Exception:
             return True                         # what cannot be read excludes nothing
 

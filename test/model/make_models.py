@@ -8,6 +8,7 @@ For each model: NAME.pt2 (a capture with dynamic sizes), NAME.a.pt2, NAME.b.pt2 
 sizes among which are 1, primes, and 0 where it is legal).  NAME.CAPTURE (windows.b) makes that one
 file.
 """
+import math
 import os
 import sys
 import warnings
@@ -322,6 +323,15 @@ class Sdpa3(nn.Module):
 class Shuffle(nn.Module):
     def forward(self, x):
         return F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), F.unfold(x, 2)
+
+
+@model("shares", lambda b, n: (torch.randn(b, n),), [(2, 31), (3, 10), (5, 64), (2, 97), (4, 7), (2, 333)], [{0: "b", 1: "n"}])
+class Shares(nn.Module):
+    def forward(self, x):
+        n = x.shape[1]
+        root = torch.sym_int(torch.sym_sqrt(n))
+        return (x[:, :math.trunc(0.7 * n)], x[:, math.trunc(n / 1.1):], x[:, :root].sum(1, keepdim=True),
+                x[:, :n & ~1], x.new_ones(math.trunc(n / 0.3), n >> 1), x.new_ones(1 << (root % 8), (n & 5) + 3))
 
 
 @model("tied_head", lambda b, s: (torch.randint(0, 50, (b, s)),), [(2, 5), (3, 4), (1, 1), (2, 9)], [{0: "b", 1: "s"}])

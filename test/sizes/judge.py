@@ -12,6 +12,8 @@ class of the result.
   crash     the converter died
 """
 import json
+import math
+import operator
 import re
 import subprocess
 import sys
@@ -130,7 +132,7 @@ def holds(need, sizes):
     """What cannot be read excludes nothing."""
     text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
     try:
-        return bool(eval(text, {"min": min, "max": max, "abs": abs}, dict(sizes)))
+        return bool(eval(text, {"math": math, "operator": operator}, dict(sizes)))
     except Exception:
         return True
 

@@ -2,6 +2,7 @@
  * them for all sizes. */
 #include "base/vec.h"
 #include "check.h"
+#include "dyn/guard.h"
 #include "ir/dim.h"
 
 #include <inttypes.h>
@@ -222,6 +223,10 @@ static void test_nesting(void)
     for (int i = 0; i < 100; i++)
         d = p2o_dim_fn(t, FN_TRUNC, 0.7, d);
     CHECK(!d);                          /* past the limits, as any Dim */
+    CHECK(same(p2o_dim_python(t, read("2*isqrt(n)^2 + pow2(n) + round(n/3)")),
+               "2*math.isqrt(n)**2 + pow(2, n) + round(n/3)"));
+    CHECK(same(p2o_dim_python(t, read("max(bit_length(n), trunc(0.7*(n + 1)))")),
+               "max(int.bit_length(n), math.trunc(0.7*(n + 1)))"));
     CHECK(same(p2o_dim_fn_python(str_of("isqrt")), "math.isqrt(") && !p2o_dim_fn_python(str_of("max")));
     finish();
 }

@@ -59,7 +59,7 @@ static bool axis_of_place(const Call *c, int rank, int *axis)
 }
 
 /* Ends past all sizes mean the axis's own; where some captures count from the start and others from the end, all
- * are counted from the start. */
+ * are counted from the start, if the axis is known.  false: past all sizes in all of them. */
 static bool count_from_start(const LinedCall *row, int n, double *at)
 {
     double past = (double)INT64_MAX;
@@ -70,13 +70,14 @@ static bool count_from_start(const LinedCall *row, int n, double *at)
     }
     if (open == n || (!open && (!negative || negative == n)))
         return open < n;
+    int64_t size[MAX_CAPTURES];
     for (int k = 0; k < n; k++) {
-        Shape   self = self_at(row, k);
-        int64_t size;
-        if (!axis_of_place(row->call, self.rank, &axis) || !p2o_dim_is_int(self.at[axis], &size))
-            return false;
-        at[k] = at[k] >= past ? (double)size : at[k] < 0 ? at[k] + (double)size : at[k];
+        Shape self = self_at(row, k);
+        if (!axis_of_place(row->call, self.rank, &axis) || !p2o_dim_is_int(self.at[axis], &size[k]))
+            return true;
     }
+    for (int k = 0; k < n; k++)
+        at[k] = at[k] >= past ? (double)size[k] : at[k] < 0 ? at[k] + (double)size[k] : at[k];
     return true;
 }
 
@@ -187,13 +188,13 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     for (int k = 0; k < w->l->n; k++)
         if (!number_at(w, row, k, arg, item, &x->at[k]))
             return;
-    if (x->whole && !count_from_start(row, w->l->n, x->at))
+    if (x->whole && x->role == NUMBER_PLACE && !count_from_start(row, w->l->n, x->at))
         return;
-    if (x->whole && x->role == NUMBER_EXTENT && x->at[0] < 0)
-        return;                                 /* -1: whatever it takes */
     x->negative = x->whole && x->role == NUMBER_PLACE && turn_sign(x, w->l->n);
     for (int k = 1; k < w->l->n; k++)
         x->differs |= x->at[k] != x->at[0] && !(isnan(x->at[k]) && isnan(x->at[0]));
+    if (x->whole && x->role == NUMBER_EXTENT && x->at[0] < 0 && !x->differs)
+        return;                                 /* -1: whatever it takes */
     bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind && same_number(&x->arg[-1], x->arg);
     if (x->role != NUMBER_SETTING && !is_usual(x) && !repeated)
         count_times(w, x);

@@ -139,8 +139,11 @@ Dim p2o_soft(Bindings *b, const int64_t *hints, const char *of, Loc loc)
     p2o_set_role(b, sym, ROLE_SOFT);
     binding_of(b, sym)->of = of;
     binding_of(b, sym)->loc = loc;
-    if (hints[0] < 0)                           /* a place counted from the end */
-        p2o_dim_set_range(b->dims, sym, NO_LOWER, -1);
+    int below = 0;
+    for (int k = 0; k < b->ncapture; k++)
+        below += hints[k] < 0;
+    if (below)                                  /* a place counted from the end, or a difference */
+        p2o_dim_set_range(b->dims, sym, NO_LOWER, below == b->ncapture ? -1 : NO_UPPER);
     for (int k = 0; k < b->ncapture; k++)
         p2o_set_hint_at(b, sym, k, hints[k]);
     VEC_PUSH(p2o_dims_arena(b->dims), &b->soft, sym);

@@ -383,14 +383,18 @@ Value *concat(Lower *lo, int axis, Value *const *v, int n)
     return p2o_build(lo->b, ONNX_Concat, ATTRS(attr_int("axis", axis)), n, v);
 }
 
-Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step)
+Value *slice_steps(Lower *lo, Value *x, int axis, Dim start, Dim end, Dim step)
 {
-    int64_t from;
-    bool    whole = step == 1 && p2o_dim_is_int(start, &from) && from == 0 && (!end || end == size_at(x, axis));
-    if (whole)
+    if (dim_is(step, 1) && dim_is(start, 0) && (!end || end == size_at(x, axis)))
         return x;
     return emit(lo, ONNX_Slice, x, dim_value(lo, start),
-                end ? dim_value(lo, end) : INTS(lo, INT64_MAX), INTS(lo, axis), INTS(lo, step));
+                end ? dim_value(lo, end) : INTS(lo, INT64_MAX), INTS(lo, axis),
+                dim_value(lo, step));
+}
+
+Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step)
+{
+    return slice_steps(lo, x, axis, start, end, p2o_dim_int(lo->dims, step));
 }
 
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index)

@@ -125,6 +125,7 @@ Value *squeeze(Lower *lo, Value *x, int axis);
 Value *concat(Lower *lo, int axis, Value *const *v, int n);
 /* [start, end) with a positive step along one axis; NULL end: to the last. */
 Value *slice_axis(Lower *lo, Value *x, int axis, Dim start, Dim end, int64_t step);
+Value *slice_steps(Lower *lo, Value *x, int axis, Dim start, Dim end, Dim step);
 Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axis */
 /* Constants put before and after n axes from `first` on: pads has n begins, then n ends. */
 Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with);

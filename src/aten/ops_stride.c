@@ -411,24 +411,28 @@ static Value *replaced(Lower *lo, Value *x, int dim, Dim from, Dim to, Value *by
 }
 
 /* The part of x that a slice scatter writes; false after a diagnostic. */
-static bool written_slice(Infer *in, const Call *c, Shape x, int *dim, Dim *from, Dim *to, int64_t *step)
+static bool written_slice(Infer *in, const Call *c, Shape x, int *dim, Dim *from, Dim *to,
+                          Dim *step)
 {
-    if (!must_wrap(in, int_arg(c, "dim"), x.rank, dim) || !const_dim(in, dim_arg(c, "step"), "step", step))
+    *step = p2o_resolve(in->bind, dim_arg(c, "step"));
+    if (!must_wrap(in, int_arg(c, "dim"), x.rank, dim))
         return false;
-    if (*step < 1)
-        rule_fail(in, "step %lld", (long long)*step);
-    return *step >= 1 && slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to);
+    if (p2o_dim_lt(in->dims, *step, int_dim(in, 1)) == YES) {
+        rule_fail(in, "step %s", p2o_dim_text(in->dims, *step));
+        return false;
+    }
+    needs_le(in, int_dim(in, 1), *step, "a step of at least 1");
+    return slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to);
 }
 
 static void shape_slice_scatter(Infer *in, const Call *c)
 {
-    Type    x = type_arg(c, "self"), src = type_arg(c, "src");
-    int64_t step;
-    int     dim;
-    Dim     from, to;
+    Type x = type_arg(c, "self"), src = type_arg(c, "src");
+    int  dim;
+    Dim  from, to, step;
     if (!written_slice(in, c, x.shape, &dim, &from, &to, &step) || !must_rank(in, c, "src", x.shape.rank))
         return;
-    Dim   len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
+    Dim   len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), step);
     Shape s = with_dim(in, x.shape, dim, len);
     for (int i = 0; i < s.rank; i++)
         if (!must_equal(in, c, s.at[i], src.shape.at[i], "sizes of the slice"))
@@ -439,15 +443,15 @@ static void shape_slice_scatter(Infer *in, const Call *c)
 /* With a step: rows of the dim at from, from + step ... are written. */
 static Value *lower_slice_scatter(Lower *lo, const Call *c)
 {
-    Value  *x = tensor_arg(lo, c, "self"), *src = tensor_as(lo, c, "src", out_dtype(c, 0));
-    int64_t step = int_arg(c, "step");
-    int     dim;
-    Dim     from, to;
+    Value *x = tensor_arg(lo, c, "self"), *src = tensor_as(lo, c, "src", out_dtype(c, 0));
+    Dim    from, to, step = dim_arg(c, "step");
+    int    dim;
     p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
     p2o_slice_range(lo->dims, dim_arg(c, "start"), dim_arg(c, "end"), size_at(x, dim), &from, &to);
-    if (step == 1)
+    if (dim_is(step, 1))
         return replaced(lo, x, dim, from, to, src);
-    Value *index = emit(lo, ONNX_Range, dim_scalar(lo, from), dim_scalar(lo, to), p2o_build_int(lo->b, step));
+    Value *index = emit(lo, ONNX_Range, dim_scalar(lo, from), dim_scalar(lo, to),
+                        dim_scalar(lo, step));
     Value *rows = move_dim(lo, x, dim, 0), *at = unsqueeze(lo, index, 1);
     return move_dim(lo, emit(lo, ONNX_ScatterND, rows, at, move_dim(lo, src, dim, 0)), 0, dim);
 }

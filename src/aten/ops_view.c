@@ -382,20 +382,19 @@ static Value *lower_squeeze(Lower *lo, const Call *c)
 
 static void shape_slice(Infer *in, const Call *c)
 {
-    Type    x = type_arg(c, "self");
-    int64_t step;
-    int     dim;
-    Dim     start = dim_arg(c, "start"), end = dim_arg(c, "end"), from, to;
-    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
-        !const_dim(in, dim_arg(c, "step"), "step", &step))
+    Type x = type_arg(c, "self");
+    int  dim;
+    Dim  step = p2o_resolve(in->bind, dim_arg(c, "step")), from, to;
+    if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim))
         return;
-    if (step < 1) {
-        rule_fail(in, "step %lld", (long long)step);
+    if (p2o_dim_lt(in->dims, step, int_dim(in, 1)) == YES) {
+        rule_fail(in, "step %s", p2o_dim_text(in->dims, step));
         return;
     }
-    if (!slice_bounds(in, start, end, x.shape.at[dim], &from, &to))
+    needs_le(in, int_dim(in, 1), step, "a step of at least 1");
+    if (!slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.shape.at[dim], &from, &to))
         return;
-    Dim len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), int_dim(in, step));
+    Dim len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), step);
     set_out(in, c, 0, x.dtype, with_dim(in, x.shape, dim, len));
 }
 
@@ -411,7 +410,8 @@ static Value *lower_slice(Lower *lo, const Call *c)
         return x;
     if (end && p2o_dim_is_int(end, &v) && v == INT64_MAX)
         end = NULL;
-    return slice_axis(lo, x, dim, start ? start : p2o_dim_int(lo->dims, 0), end, int_arg(c, "step"));
+    start = start ? start : p2o_dim_int(lo->dims, 0);
+    return slice_steps(lo, x, dim, start, end, dim_arg(c, "step"));
 }
 
 static void shape_select(Infer *in, const Call *c)

@@ -6,7 +6,8 @@
 #include "aten/lower.h"
 
 typedef struct ConvSizes {
-    int64_t stride[3], padding[3], dilation[3], output_padding[3];
+    int64_t stride[3], dilation[3];
+    Dim     padding[3], output_padding[3];
     int64_t groups;
     int     n;                  /* spatial dims */
 } ConvSizes;
@@ -43,6 +44,33 @@ static bool conv_list(Infer *in, const Call *c, const char *name, int n, int64_t
     return true;
 }
 
+/* Amounts may follow sizes. */
+static bool conv_amounts(Infer *in, const Call *c, const char *name, int n, Dim *out)
+{
+    bool given = names_arg(c, name) && p2o_call_arg(c, name)->kind != ARG_STR;
+    int  have = given ? list_len(c, name) : 1;
+    if (have != n && have != 1) {
+        rule_fail(in, "%s has %d entries, expected %d", name, have, n);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        Dim d = given ? dim_item(c, name, have == 1 ? 0 : i) : int_dim(in, 0);
+        out[i] = p2o_resolve(in->bind, d);
+        if (p2o_dim_lt(in->dims, out[i], int_dim(in, 0)) == YES) {
+            rule_fail(in, "%s is below 0", name);
+            return false;
+        }
+        needs_le(in, int_dim(in, 0), out[i], name);
+    }
+    return true;
+}
+
+/* PyTorch refuses more. */
+static int64_t most_output_padding(int64_t stride, int64_t dilation)
+{
+    return (stride > dilation ? stride : dilation) - 1;
+}
+
 static bool conv_groups(Infer *in, const Call *c, int64_t *groups)
 {
     Shape x = shape_arg(c, conv_input(c));
@@ -68,16 +96,19 @@ static bool conv_sizes(Infer *in, const Call *c, ConvSizes *v)
         return false;
     }
     if (!conv_groups(in, c, &v->groups) || !conv_list(in, c, "stride", v->n, 1, v->stride) ||
-        !conv_list(in, c, "padding", v->n, 0, v->padding) ||
         !conv_list(in, c, "dilation", v->n, 1, v->dilation) ||
-        !conv_list(in, c, "output_padding", v->n, 0, v->output_padding))
+        !conv_amounts(in, c, "padding", v->n, v->padding) ||
+        !conv_amounts(in, c, "output_padding", v->n, v->output_padding))
         return false;
     for (int i = 0; i < v->n; i++) {
-        if (v->stride[i] < 1 || v->dilation[i] < 1 || v->padding[i] < 0 || v->groups < 1 ||
-            v->output_padding[i] < 0) {
-            rule_fail(in, "stride, dilation, padding or groups out of range");
+        if (v->stride[i] < 1 || v->dilation[i] < 1 || v->groups < 1) {
+            rule_fail(in, "stride, dilation or groups out of range");
             return false;
         }
+        int64_t most = most_output_padding(v->stride[i], v->dilation[i]);
+        if (!p2o_dim_is_int(v->output_padding[i], NULL))
+            needs_le(in, v->output_padding[i], int_dim(in, most),
+                     "output_padding below stride or dilation");
         if (is_same_padding(c) && v->stride[i] != 1) {
             rule_fail(in, "padding 'same' with a stride other than 1");
             return false;
@@ -98,8 +129,8 @@ static Dim conv_reach(Infer *in, Dim kernel, const ConvSizes *v, int i)
 static Dim conv_out(Infer *in, Dim size, Dim kernel, const ConvSizes *v, int i)
 {
     Dims *t = in->dims;
-    Dim   room = p2o_dim_sub(t, p2o_dim_add(t, size, int_dim(in, 2 * v->padding[i])),
-                             conv_reach(in, kernel, v, i));
+    Dim   around = p2o_dim_mul(t, int_dim(in, 2), v->padding[i]);
+    Dim   room = p2o_dim_sub(t, p2o_dim_add(t, size, around), conv_reach(in, kernel, v, i));
     needs_le(in, int_dim(in, 0), room, "the kernel fits into the padded input");
     return p2o_dim_add(t, p2o_dim_floordiv(t, room, int_dim(in, v->stride[i])), int_dim(in, 1));
 }
@@ -109,7 +140,8 @@ static Dim conv_transpose_out(Infer *in, Dim size, Dim kernel, const ConvSizes *
 {
     Dims *t = in->dims;
     Dim   first = p2o_dim_mul(t, p2o_dim_sub(t, size, int_dim(in, 1)), int_dim(in, v->stride[i]));
-    Dim   rest = int_dim(in, v->output_padding[i] - 2 * v->padding[i]);
+    Dim   around = p2o_dim_mul(t, int_dim(in, 2), v->padding[i]);
+    Dim   rest = p2o_dim_sub(t, v->output_padding[i], around);
     return p2o_dim_add(t, p2o_dim_add(t, first, rest), conv_reach(in, kernel, v, i));
 }
 
@@ -142,6 +174,14 @@ static const int64_t *conv_ints(Lower *lo, const Call *c, const char *name, int 
     for (int i = 0; i < n; i++)
         v[i] = otherwise;
     return v;
+}
+
+/* Of a transpose: how much its end has more. */
+static Dim output_padding_at(Lower *lo, const Call *c, int i)
+{
+    if (!names_arg(c, "output_padding"))
+        return p2o_dim_int(lo->dims, 0);
+    return dim_item(c, "output_padding", list_len(c, "output_padding") == 1 ? 0 : i);
 }
 
 /* Begins, then ends.  'same' puts the odd one at the end: dilation (kernel - 1) in all. */
@@ -222,14 +262,14 @@ static Value *transposed_input(Lower *lo, const Call *c, Value *x, Shape w)
     Dims          *t = lo->dims;
     const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
     const int64_t *dilation = conv_ints(lo, c, "dilation", n, 1);
-    const int64_t *more = conv_ints(lo, c, "output_padding", n, 0);
     const Dim     *given = conv_pads(lo, c, n);
     Dim            pads[6];
     for (int i = 0; i < n; i++) {
         Dim steps = p2o_dim_mul(t, p2o_dim_sub(t, w.at[2 + i], p2o_dim_int(t, 1)),
                                 p2o_dim_int(t, dilation[i]));
         pads[i] = p2o_dim_sub(t, steps, given[i]);
-        pads[n + i] = p2o_dim_add(t, pads[i], p2o_dim_int(t, more[i] - (stride[i] - 1)));
+        Dim more = p2o_dim_sub(t, output_padding_at(lo, c, i), p2o_dim_int(t, stride[i] - 1));
+        pads[n + i] = p2o_dim_add(t, pads[i], more);
         x = stuff_zeros(lo, x, 2 + i, stride[i]);
     }
     return pad_axes(lo, x, 2, n, pads, 0);
@@ -287,33 +327,62 @@ static Value *conv_node(Lower *lo, const Call *c, Value *x)
                      x, w, conv_bias(lo, c));
 }
 
-/* ONNX Runtime wants output_padding below the stride; more of it is less padding at the end.  NULL
+/* What a ConvTranspose has as attributes.  An amount that follows a size is none: the node gives
+ * the longest result, with the most output_padding, and what is wanted begins at `from`. */
+typedef struct TransposePads {
+    int64_t pads[6], more[3];
+    Dim     from[3];
+    bool    cut[3];
+} TransposePads;
+
+/* ONNX Runtime wants output_padding below the stride; more of it is less padding at the end.  false
  * when that does not suffice. */
-static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x)
+static bool transpose_pads(Lower *lo, const Call *c, int n, const int64_t *stride,
+                           const int64_t *dilation, TransposePads *v)
+{
+    const Dim *pads = conv_pads(lo, c, n);
+    *v = (TransposePads){ 0 };
+    for (int i = 0; i < n; i++) {
+        bool fixed = p2o_dim_is_int(pads[i], &v->pads[i]);
+        bool fixed_more = p2o_dim_is_int(output_padding_at(lo, c, i), &v->more[i]);
+        v->pads[i] = fixed ? v->pads[i] : 0;
+        v->more[i] = fixed_more ? v->more[i] : most_output_padding(stride[i], dilation[i]);
+        v->pads[n + i] = v->pads[i];
+        v->from[i] = fixed ? p2o_dim_int(lo->dims, 0) : pads[i];
+        v->cut[i] = !fixed || !fixed_more;
+        if (v->more[i] < stride[i])
+            continue;
+        int64_t moved = v->more[i] < v->pads[i] ? v->more[i] : v->pads[i];
+        v->pads[n + i] -= moved;
+        v->more[i] -= moved;
+        if (v->more[i] >= stride[i])
+            return false;
+    }
+    return true;
+}
+
+/* NULL when it takes more than a node. */
+static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x, Shape out)
 {
     Value         *w = tensor_arg(lo, c, "weight");
     int            n = rank(w) - 2;
     const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
-    int64_t       *pads = NEW_N(lo->arena, int64_t, (size_t)n * 2);
-    int64_t       *more = NEW_N(lo->arena, int64_t, (size_t)n);
+    const int64_t *dilation = conv_ints(lo, c, "dilation", n, 1);
+    TransposePads *v = NEW(lo->arena, TransposePads);
+    if (!transpose_pads(lo, c, n, stride, dilation, v))
+        return NULL;
+    Value *y = emit_with(lo, ONNX_ConvTranspose,
+                         ATTRS(attr_ints("strides", stride, (size_t)n),
+                               attr_ints("pads", v->pads, (size_t)n * 2),
+                               attr_ints("output_padding", v->more, (size_t)n),
+                               attr_ints("dilations", dilation, (size_t)n),
+                               attr_int("group", groups_of(c, x))),
+                         x, w, conv_bias(lo, c));
     for (int i = 0; i < n; i++) {
-        p2o_dim_is_int(conv_pads(lo, c, n)[i], &pads[i]);
-        pads[n + i] = pads[i];
-        more[i] = conv_ints(lo, c, "output_padding", n, 0)[i];
-        if (more[i] < stride[i])
-            continue;
-        int64_t moved = more[i] < pads[i] ? more[i] : pads[i];
-        pads[n + i] -= moved;
-        more[i] -= moved;
-        if (more[i] >= stride[i])
-            return NULL;
+        Dim end = p2o_dim_add(lo->dims, v->from[i], out.at[2 + i]);
+        y = v->cut[i] ? slice_axis(lo, y, 2 + i, v->from[i], end, 1) : y;
     }
-    return emit_with(lo, ONNX_ConvTranspose,
-                     ATTRS(attr_ints("strides", stride, (size_t)n), attr_ints("pads", pads, (size_t)n * 2),
-                           attr_ints("output_padding", more, (size_t)n),
-                           attr_ints("dilations", conv_ints(lo, c, "dilation", n, 1), (size_t)n),
-                           attr_int("group", groups_of(c, x))),
-                     x, w, conv_bias(lo, c));
+    return y;
 }
 
 static Value *lower_conv(Lower *lo, const Call *c)
@@ -328,7 +397,7 @@ static Value *lower_conv(Lower *lo, const Call *c)
         out = p2o_shape_insert(lo->arena, out, 0, p2o_dim_int(lo->dims, 1));
     }
     if (is_float(x->dtype) && x->dtype != DT_F64)
-        y = is_transposed(c) ? conv_transpose_node(lo, c, x) : conv_node(lo, c, x);
+        y = is_transposed(c) ? conv_transpose_node(lo, c, x, out) : conv_node(lo, c, x);
     if (!y)
         y = conv_by_windows(lo, c, x, out);
     return is_unbatched(c) ? squeeze(lo, y, 0) : y;

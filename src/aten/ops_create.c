@@ -389,28 +389,80 @@ static int64_t triangle_places(int64_t rows, int64_t cols, int64_t offset, bool 
 
 static bool is_upper(const Call *c) { return p2o_str_starts(str_of(c->schema->key), "aten::triu"); }
 
+typedef struct Triangle {
+    Dim     rows, cols, offset;
+    int64_t fixed[3];           /* the same, where all three are numbers */
+    bool    is_fixed;
+} Triangle;
+
+static Triangle triangle_of(const Call *c)
+{
+    Triangle v = { dim_arg(c, "row"), dim_arg(c, "col"), dim_arg(c, "offset"), { 0 }, false };
+    v.is_fixed = p2o_dim_is_int(v.rows, &v.fixed[0]) && p2o_dim_is_int(v.cols, &v.fixed[1]) &&
+                 p2o_dim_is_int(v.offset, &v.fixed[2]);
+    return v;
+}
+
+/* Rows before `from` are of one kind, all in or all out, and so are those from `to` on; in between
+ * each has one element less, or more, than the one before. */
+static Dim triangle_count(Dims *t, const Triangle *v, bool upper)
+{
+    Dim zero = p2o_dim_int(t, 0), one = p2o_dim_int(t, 1), two = p2o_dim_int(t, 2);
+    Dim from = p2o_dim_min(t, p2o_dim_max(t, p2o_dim_neg(t, v->offset), zero), v->rows);
+    Dim to = p2o_dim_min(t, p2o_dim_max(t, p2o_dim_sub(t, v->cols, v->offset), zero), v->rows);
+    Dim ends = p2o_dim_sub(t, p2o_dim_add(t, from, to), one);  /* first and last in between */
+    Dim sides = p2o_dim_add(t, ends, p2o_dim_mul(t, two, v->offset));
+    Dim pair = upper ? p2o_dim_sub(t, p2o_dim_mul(t, two, v->cols), sides)
+                     : p2o_dim_add(t, sides, two);
+    Dim between = p2o_dim_floordiv(t, p2o_dim_mul(t, p2o_dim_sub(t, to, from), pair), two);
+    Dim whole = p2o_dim_mul(t, upper ? from : p2o_dim_sub(t, v->rows, to), v->cols);
+    return p2o_dim_add(t, between, whole);
+}
+
 static void shape_triangle_indices(Infer *in, const Call *c)
 {
-    int64_t rows = int_arg(c, "row"), cols = int_arg(c, "col");
-    if (rows < 0 || cols < 0) {
-        rule_fail(in, "%lld rows and %lld columns", (long long)rows, (long long)cols);
+    Triangle v = triangle_of(c);
+    Dim      zero = int_dim(in, 0), n;
+    if (p2o_dim_lt(in->dims, v.rows, zero) == YES || p2o_dim_lt(in->dims, v.cols, zero) == YES) {
+        rule_fail(in, "%s rows and %s columns", p2o_dim_text(in->dims, v.rows),
+                  p2o_dim_text(in->dims, v.cols));
         return;
     }
-    if (!must_fit(in, (double)rows * (double)cols))
+    needs_le(in, zero, v.rows, "rows");
+    needs_le(in, zero, v.cols, "columns");
+    if (v.is_fixed && !must_fit(in, (double)v.fixed[0] * (double)v.fixed[1]))
         return;
-    int64_t n = triangle_places(rows, cols, int_arg(c, "offset"), is_upper(c), NULL, NULL);
-    set_created(in, c, dtype_arg(c, "dtype", DT_I64), (Shape){ 2, (Dim[]){ int_dim(in, 2), int_dim(in, n) } });
+    if (v.is_fixed)
+        n = int_dim(in, triangle_places(v.fixed[0], v.fixed[1], v.fixed[2], is_upper(c), NULL,
+                                        NULL));
+    else
+        n = triangle_count(in->dims, &v, is_upper(c));
+    set_created(in, c, dtype_arg(c, "dtype", DT_I64), (Shape){ 2, (Dim[]){ int_dim(in, 2), n } });
+}
+
+/* Where column - row is at least, or at most, the offset. */
+static Value *varying_triangle(Lower *lo, const Call *c, const Triangle *v)
+{
+    OnnxOp side = is_upper(c) ? ONNX_GreaterOrEqual : ONNX_LessOrEqual;
+    Value *row = unsqueeze(lo, iota(lo, v->rows), 1);
+    Value *off = emit(lo, ONNX_Sub, iota(lo, v->cols), row);
+    Value *mask = emit(lo, side, off, dim_scalar(lo, v->offset));
+    Value *at = emit(lo, ONNX_NonZero, mask);
+    at->shape = out_shape(c, 0);            /* how many follows from the sizes alone */
+    return cast(lo, at, out_dtype(c, 0));
 }
 
 static Value *lower_triangle_indices(Lower *lo, const Call *c)
 {
+    Triangle v = triangle_of(c);
     int64_t *sizes = NEW_N(lo->arena, int64_t, 2);
     int64_t  n = 0;
+    if (!v.is_fixed)
+        return varying_triangle(lo, c, &v);
     p2o_dim_is_int(out_shape(c, 0).at[1], &n);
     int64_t *at = NEW_N(lo->arena, int64_t, 2 * (size_t)n + 1);
     sizes[0] = 2;
-    sizes[1] = triangle_places(int_arg(c, "row"), int_arg(c, "col"), int_arg(c, "offset"), is_upper(c), at,
-                               at + n);
+    sizes[1] = triangle_places(v.fixed[0], v.fixed[1], v.fixed[2], is_upper(c), at, at + n);
     return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_I64, 2, sizes, at)), out_dtype(c, 0));
 }
 
@@ -650,6 +702,11 @@ static Value *lower_combinations(Lower *lo, const Call *c)
     WINDOW(name "_window.periodic(int window_length, bool periodic, ", fn, limit)
 #define FIXED_LENGTH "a fixed length"
 
+#define ROW_TRIANGLE(name) \
+    { name "(int row, int col, int offset=0, " INDEX, shape_triangle_indices, \
+      .lower = lower_triangle_indices, .counts = "row col", .varies = "offset", \
+      .roles = "offset:factor", .limits = "constants of at most 2^24 elements" }
+
 const AtenOp p2o_ops_create[] = {
     ROW_FILL("zeros", lower_zeros),
     ROW_FILL("ones", lower_ones),
@@ -679,12 +736,8 @@ const AtenOp p2o_ops_create[] = {
     ROW_SPACE("logspace", "float base=10.0, ", lower_logspace),
     { "eye(SymInt n, " MADE, shape_eye, .lower = lower_eye },
     { "eye.m(SymInt n, SymInt m, " MADE, shape_eye, .lower = lower_eye },
-    { "tril_indices(int row, int col, int offset=0, " INDEX, shape_triangle_indices,
-      .lower = lower_triangle_indices, .limits = "at most 2^24 elements",
-      .roles = "row:extent col:extent offset:place" },
-    { "triu_indices(int row, int col, int offset=0, " INDEX, shape_triangle_indices,
-      .lower = lower_triangle_indices, .limits = "at most 2^24 elements",
-      .roles = "row:extent col:extent offset:place" },
+    ROW_TRIANGLE("tril_indices"),
+    ROW_TRIANGLE("triu_indices"),
     ROW_WINDOW("hann", lower_hann, NULL),
     ROW_WINDOW("hamming", lower_hamming, NULL),
     WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ", lower_hamming, NULL),

@@ -9,7 +9,9 @@
 
 typedef struct PoolSizes {
     int64_t kernel[3], stride[3], padding[3], dilation[3];      /* 1, 1, 0 and 1 of axes that are reduced whole */
+    Dim     reach[3], step[3];  /* kernel and stride as they are where `varies` */
     bool    whole[3];           /* the kernel is the axis, whose size is not known here */
+    bool    varies;             /* a kernel or stride follows a size: by windows */
     int     n;                  /* spatial dims */
     bool    ceil;
 } PoolSizes;
@@ -35,18 +37,32 @@ static const char *stride_name(const Call *c) { return list_len(c, "stride") ? "
 
 static int pool_dims(const Call *c) { return c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size; }
 
-/* As many as the schema says: int[2] kernel_size.  A kernel that is no number is the whole axis by the rule. */
-static PoolSizes pool_sizes(const Call *c)
+static int64_t pool_dilation(const Call *c, int i)
 {
-    PoolSizes v = { .ceil = bool_arg(c, "ceil_mode") };
-    bool      dilated = names_arg(c, "dilation");
-    v.n = pool_dims(c);
+    return names_arg(c, "dilation") ? pool_item(c, "dilation", i) : 1;
+}
+
+/* A kernel that is no number, and exactly the axis. */
+static bool is_whole_axis(const Call *c, int i)
+{
+    Dim size = dim_at(shape_arg(c, "self"), i - pool_dims(c));
+    Dim kernel = pool_dim(c, "kernel_size", i);
+    return !p2o_dim_is_int(kernel, NULL) && kernel == size && pool_item(c, "padding", i) == 0 &&
+           pool_dilation(c, i) == 1;
+}
+
+/* As many as the schema says: int[2] kernel_size. */
+static PoolSizes pool_sizes(Dims *t, const Call *c)
+{
+    PoolSizes v = { .ceil = bool_arg(c, "ceil_mode"), .n = pool_dims(c) };
     for (int i = 0; i < v.n; i++) {
-        v.whole[i] = !p2o_dim_is_int(pool_dim(c, "kernel_size", i), NULL);
-        v.kernel[i] = v.whole[i] ? 1 : pool_item(c, "kernel_size", i);
-        v.stride[i] = v.whole[i] ? 1 : pool_item(c, stride_name(c), i);
+        v.whole[i] = is_whole_axis(c, i);
+        v.reach[i] = v.whole[i] ? p2o_dim_int(t, 1) : pool_dim(c, "kernel_size", i);
+        v.step[i] = v.whole[i] ? p2o_dim_int(t, 1) : pool_dim(c, stride_name(c), i);
+        v.varies |= !p2o_dim_is_int(v.reach[i], &v.kernel[i]);
+        v.varies |= !p2o_dim_is_int(v.step[i], &v.stride[i]);
         v.padding[i] = pool_item(c, "padding", i);
-        v.dilation[i] = dilated && !v.whole[i] ? pool_item(c, "dilation", i) : 1;
+        v.dilation[i] = v.whole[i] ? 1 : pool_dilation(c, i);
     }
     return v;
 }
@@ -91,47 +107,24 @@ static Dim settled_as(Infer *in, const Call *c, Dim open, Dim size, const char *
     return p2o_resolve(in->bind, open);
 }
 
-static bool is_whole_axis(Infer *in, const Call *c, int i, Dim kernel, Dim size)
+/* A stride without a kernel that is known says nothing. */
+static bool is_pool_open(Infer *in, const Call *c, Shape x, int lead)
 {
-    return p2o_dim_eq(in->dims, kernel, size) == YES && pool_item(c, "padding", i) == 0 &&
-           (!names_arg(c, "dilation") || pool_item(c, "dilation", i) == 1);
-}
-
-typedef enum PoolState { POOL_BAD, POOL_OPEN, POOL_KNOWN } PoolState;
-
-/* What the kernel and the stride of axis i are. */
-static PoolState settle_pool_axis(Infer *in, const Call *c, int i, Dim size)
-{
-    Dim kernel = settled_as(in, c, pool_dim(c, "kernel_size", i), size, "a kernel of the whole axis");
-    Dim stride = settled_as(in, c, pool_dim(c, stride_name(c), i), size, "a stride of the whole axis");
-    if (has_open(in, kernel) || (p2o_dim_is_int(kernel, NULL) && has_open(in, stride)))
-        return POOL_OPEN;
-    if (!p2o_dim_is_int(kernel, NULL) && !is_whole_axis(in, c, i, kernel, size)) {
-        rule_varies(in, "kernel_size", p2o_call_arg(c, "kernel_size"),
-                    "a number or, without padding, the size of the whole axis");
-        return POOL_BAD;
+    bool open = false;
+    for (int i = 0; i < pool_dims(c); i++) {
+        Dim size = p2o_resolve(in->bind, x.at[lead + i]);
+        Dim kernel = pool_dim(c, "kernel_size", i), stride = pool_dim(c, stride_name(c), i);
+        kernel = settled_as(in, c, kernel, size, "a kernel of the whole axis");
+        stride = settled_as(in, c, stride, size, "a stride of the whole axis");
+        open |= has_open(in, kernel) || (kernel != size && has_open(in, stride));
     }
-    if (p2o_dim_is_int(kernel, NULL) && !p2o_dim_is_int(stride, NULL)) {
-        rule_varies(in, "stride", p2o_call_arg(c, stride_name(c)), NULL);
-        return POOL_BAD;
-    }
-    return POOL_KNOWN;
-}
-
-static PoolState settle_pool(Infer *in, const Call *c, Shape x, int lead)
-{
-    PoolState state = POOL_KNOWN;
-    for (int i = 0; i < pool_dims(c) && state != POOL_BAD; i++) {
-        PoolState axis = settle_pool_axis(in, c, i, p2o_resolve(in->bind, x.at[lead + i]));
-        state = axis < state ? axis : state;
-    }
-    return state;
+    return open;
 }
 
 static bool is_pool_sound(Infer *in, const PoolSizes *sizes)
 {
     PoolSizes v = *sizes;
-    for (int i = 0; i < v.n; i++) {
+    for (int i = 0; i < v.n && !v.varies; i++) {
         if (v.kernel[i] < 1 || v.stride[i] < 1 || v.dilation[i] < 1 || v.padding[i] < 0 ||
             v.padding[i] > pool_reach(&v, i) / 2) {
             rule_fail(in, "kernel_size, stride, padding or dilation out of range");
@@ -166,15 +159,21 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
     return p2o_dim_min(t, count, p2o_dim_ceildiv(t, end, stride));
 }
 
-/* With a kernel or stride that is still open: (size + 2 padding - reach) / stride + 1. */
-static Dim open_pool_out(Infer *in, const Call *c, int i, Dim size)
+/* With a kernel or stride that follows a size, or is still open:
+ * (size + 2 padding - reach) / stride + 1. */
+static Dim varying_pool_out(Infer *in, const Call *c, int i, Dim size)
 {
     Dims   *t = in->dims;
-    int64_t dilation = names_arg(c, "dilation") ? pool_item(c, "dilation", i) : 1;
+    int64_t dilation = pool_dilation(c, i);
     Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i));
     Dim     stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
     Dim     reach = p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)), int_dim(in, 1));
-    Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, p2o_dim_mul(t, int_dim(in, 2), int_dim(in, pool_item(c, "padding", i)))), reach);
+    Dim     around = p2o_dim_mul(t, int_dim(in, 2), int_dim(in, pool_item(c, "padding", i)));
+    Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, around), reach);
+    needs_le(in, int_dim(in, 1), kernel, "the kernel is not empty");
+    needs_le(in, int_dim(in, 1), stride, "a stride of at least 1");
+    needs_le(in, around, reach, "padding of half the kernel");
+    needs_le(in, int_dim(in, 0), room, "the kernel fits into the padded input");
     Dim     steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride) : p2o_dim_floordiv(t, room, stride);
     return p2o_dim_add(t, steps, int_dim(in, 1));
 }
@@ -186,13 +185,19 @@ static void shape_pool(Infer *in, const Call *c)
     int  n = pool_dims(c), lead = x.shape.rank - n;
     if (!are_pool_lists(in, c))
         return;
-    PoolState state = settle_pool(in, c, x.shape, lead);
-    PoolSizes v = state == POOL_KNOWN ? pool_sizes(c) : (PoolSizes){ 0 };
-    if (state == POOL_BAD || !is_pool_sound(in, &v))
+    bool      open = is_pool_open(in, c, x.shape, lead);
+    PoolSizes v = pool_sizes(in->dims, c);
+    if (!is_pool_sound(in, &v))
         return;
+    if (v.varies && !open && v.ceil) {
+        rule_varies(in, "kernel_size", p2o_call_arg(c, stride_name(c)),
+                    "a number or the size of the whole axis in ceil mode");
+        return;
+    }
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     for (int i = 0; i < n; i++)
-        at[lead + i] = state == POOL_KNOWN ? pool_out(in, at[lead + i], &v, i) : open_pool_out(in, c, i, at[lead + i]);
+        at[lead + i] = v.varies && !v.whole[i] ? varying_pool_out(in, c, i, at[lead + i])
+                                               : pool_out(in, at[lead + i], &v, i);
     set_out(in, c, 0, x.dtype, (Shape){ x.shape.rank, at });
     if (nouts(c) > 1)
         set_out(in, c, 1, DT_I64, (Shape){ x.shape.rank, at });
@@ -310,11 +315,20 @@ static Value *padded_input(Lower *lo, Value *x, int lead, const PoolSizes *v, do
     return pad_axes(lo, x, lead, v->n, pads, with);
 }
 
+/* 0, step, 2 step ... n of them. */
+static Value *steps_of(Lower *lo, Dim n, Dim step)
+{
+    int64_t fixed;
+    if (p2o_dim_is_int(step, &fixed))
+        return range_of(lo, n, fixed);
+    return emit(lo, ONNX_Mul, iota(lo, n), dim_value(lo, step));
+}
+
 static void fixed_windows(Lower *lo, const PoolSizes *v, const Dim *out, PoolWindow *w)
 {
     for (int i = 0; i < v->n; i++)
-        w[i] = (PoolWindow){ .base = range_of(lo, out[i], v->stride[i]), .dilation = v->dilation[i],
-                             .kernel = p2o_dim_int(lo->dims, v->kernel[i]) };
+        w[i] = (PoolWindow){ .base = steps_of(lo, out[i], v->step[i]), .dilation = v->dilation[i],
+                             .kernel = v->reach[i] };
 }
 
 static const int64_t *kept_ints(Lower *lo, const int64_t *v, int n)
@@ -352,7 +366,7 @@ static void max_pool_node(Lower *lo, Value *x, const PoolSizes *v, int nout, Val
 static void max_pool_batched(Lower *lo, Value *x, const PoolSizes *v, Shape out, int nout,
                              Value **result)
 {
-    if (is_float(x->dtype) || x->dtype == DT_U8 || x->dtype == DT_I8) {
+    if (!v->varies && (is_float(x->dtype) || x->dtype == DT_U8 || x->dtype == DT_I8)) {
         max_pool_node(lo, x, v, nout, result);
         if (nout > 1)
             result[1] = emit(lo, ONNX_Mod, result[1],
@@ -404,7 +418,7 @@ static bool has_whole(const PoolSizes *v) { return v->whole[0] || v->whole[1] ||
 static bool is_done(const PoolSizes *v)
 {
     for (int i = 0; i < v->n; i++)
-        if (v->kernel[i] != 1 || v->stride[i] != 1 || v->padding[i])
+        if (v->varies || v->kernel[i] != 1 || v->stride[i] != 1 || v->padding[i])
             return false;
     return true;
 }
@@ -426,7 +440,7 @@ static void max_pool_whole(Lower *lo, Value *x, const PoolSizes *v, Shape out, V
 static void lower_max_pool(Lower *lo, const Call *c, Value **out)
 {
     Value    *x = tensor_arg(lo, c, "self");
-    PoolSizes v = pool_sizes(c);
+    PoolSizes v = pool_sizes(lo->dims, c);
     if (has_whole(&v) && nouts(c) > 1 && c->outs[1]) {
         max_pool_whole(lo, x, &v, out_shape(c, 0), out);
         return;
@@ -465,7 +479,7 @@ static Value *window_lengths(Lower *lo, const PoolSizes *v, int i, Value *base, 
 {
     int64_t from = include_pad ? 0 : v->padding[i], more = v->padding[i] * (include_pad ? 2 : 1);
     Dim     to = p2o_dim_add(lo->dims, size, p2o_dim_int(lo->dims, more));
-    Value  *end = emit(lo, ONNX_Add, base, INTS(lo, v->kernel[i]));
+    Value  *end = emit(lo, ONNX_Add, base, dim_value(lo, v->reach[i]));
     end = emit(lo, ONNX_Min, end, dim_value(lo, to));
     return emit(lo, ONNX_Sub, end, from ? emit(lo, ONNX_Max, base, INTS(lo, from)) : base);
 }
@@ -526,6 +540,10 @@ static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSize
     int64_t divisor = divisor_arg(c);
     bool    overridden = divisor != 0;
 
+    if (v->varies && is_float(x->dtype)) {      /* half types sum in float32 */
+        Value *wide = cast(lo, x, wide_of(x->dtype));
+        return cast(lo, average_by_windows(lo, c, wide, v, out, divisor, times), x->dtype);
+    }
     if (!is_float(x->dtype) || x->dtype == DT_F64 || (overridden && v->ceil))
         return average_by_windows(lo, c, x, v, out, divisor, times);
     if (overridden)
@@ -540,7 +558,7 @@ static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSize
 static Value *lower_avg_pool(Lower *lo, const Call *c)
 {
     Value    *x = tensor_arg(lo, c, "self");
-    PoolSizes v = pool_sizes(c);
+    PoolSizes v = pool_sizes(lo->dims, c);
     bool      sums = divisor_arg(c) || !is_float(x->dtype);
     Dim       times = sums ? whole_count(lo, x, &v) : p2o_dim_int(lo->dims, 1);
     x = reduce_whole(lo, sums ? ONNX_ReduceSum : ONNX_ReduceMean, x, &v);

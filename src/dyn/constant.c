@@ -2,233 +2,22 @@
 
 #include <math.h>
 
-enum {
-    LARGEST = 1 << 22,          /* elements of a constant that is looked at */
-    MAX_INDICES = 3,            /* axes along which it may vary */
-    FEW = 16,                   /* elements that may each be an expression of its own */
-};
+#include "dyn/element.h"
 
-typedef struct Table {                  /* a constant in one capture */
-    const Tensor *t;
-    double       *v;
-    uint64_t      n;
-} Table;
+enum { FEW = 16 };                      /* elements that may each be an expression of its own */
 
 typedef struct Maker {
     const Lineup *l;
     Sites        *sites;
     Program      *prog;
-    int           n;                    /* captures */
-    int           rank;
-    DType         dtype;
-    bool          whole;                /* elements are ints */
-    Table         table[MAX_CAPTURES];
-    int           nindex, index[MAX_INDICES];   /* axes that are not 1, the last first */
+    Tables        t;
+    const Tables *part;                 /* of them, that are made now */
+    VEC(Dim)      symbols;              /* of the inputs */
+    bool          whole;                /* what is made now is of ints */
     Dim           size[MAX_RANK];
     VEC(Call *)   calls;
     bool          failed;
 } Maker;
-
-static bool load_table(Arena *a, const Tensor *t, Table *out)
-{
-    *out = (Table){ .t = t };
-    if (!p2o_tensor_nelem(t, &out->n) || out->n == 0 || out->n > LARGEST)
-        return false;
-    size_t   nbytes = (size_t)out->n * p2o_dtype_bytes(t->dtype);
-    uint8_t *raw = p2o_alloc(a, nbytes);
-    if (!p2o_tensor_load(t, raw, nbytes))
-        return false;
-    const Tensor *dense = p2o_tensor_make(a, t->dtype, t->rank, t->sizes, raw);
-    out->v = NEW_N(a, double, (size_t)out->n);
-    for (uint64_t i = 0; i < out->n; i++)
-        if (!p2o_tensor_get_f64(dense, i, &out->v[i]))
-            return false;
-    return true;
-}
-
-/* Bases: indices along the axes that are not 1, how far the last two are apart with its sign and without, and those
- * axes' sizes. */
-static int bases_of_table(const Maker *m) { return 2 * m->nindex + (m->nindex > 1 ? 2 : 0); }
-
-static void base_values(const Maker *m, int k, uint64_t flat, double *at)
-{
-    const Tensor *t = m->table[k].t;
-    int64_t       place[MAX_RANK];
-    for (int i = t->rank - 1; i >= 0; i--) {
-        place[i] = (int64_t)(flat % (uint64_t)t->sizes[i]);
-        flat /= (uint64_t)t->sizes[i];
-    }
-    int n = 0;
-    for (int i = 0; i < m->nindex; i++)
-        at[n++] = (double)place[m->index[i]];
-    if (m->nindex > 1) {
-        at[n++] = at[0] - at[1];
-        at[n++] = fabs(at[0] - at[1]);
-    }
-    for (int i = 0; i < m->nindex; i++)
-        at[n++] = (double)t->sizes[m->index[i]];
-}
-
-typedef enum Shown { SHOWN_VALUE, SHOWN_AT_LEAST_0, SHOWN_IS_0 } Shown;        /* how elements follow */
-
-typedef struct Found {
-    const Expr *expr;
-    Shown       how;
-    double      bits, yes, no;          /* the two values, where there are only two */
-} Found;
-
-typedef struct Fitting {
-    const Maker *m;
-    Bases        bases;
-    double       want[MAX_POINTS];
-    bool         two;                   /* only two values: yes and no */
-    Found        best;
-} Fitting;
-
-static bool is_alike(const Maker *m, double x, double y)
-{
-    double slack = m->dtype == DT_F64 ? 1e-12 : m->whole ? 0 : 1e-6;
-    return x == y || fabs(x - y) <= slack * fabs(y) || (isnan(x) && isnan(y));
-}
-
-/* What an element is by an expression's value. */
-static double shown_value(const Found *f, double x)
-{
-    if (f->how == SHOWN_VALUE)
-        return x;
-    return (f->how == SHOWN_AT_LEAST_0 ? x >= 0 : x == 0) ? f->yes : f->no;
-}
-
-static bool gives_all(const Fitting *w, const Found *f)
-{
-    const Maker *m = w->m;
-    Bases        b = { .n = w->bases.n, .npoint = 1 };
-    double       at[MAX_BASES], v;
-    for (int k = 0; k < m->n; k++) {
-        for (uint64_t i = 0; i < m->table[k].n; i++) {
-            base_values(m, k, i, at);
-            for (int j = 0; j < b.n; j++)
-                b.at[j][0] = at[j];
-            if (!p2o_expr_eval(&b, f->expr, 0, &v) || !is_alike(m, shown_value(f, v), m->table[k].v[i]))
-                return false;
-        }
-    }
-    return true;
-}
-
-static void see_element_expr(void *user, const Expr *e, double bits, const double *values)
-{
-    Fitting *w = user;
-    if (w->best.expr && bits >= w->best.bits)
-        return;
-    for (int how = SHOWN_VALUE; how <= SHOWN_IS_0; how++) {
-        for (int turn = 0; turn < (how == SHOWN_VALUE ? 1 : 2); turn++) {
-            Found f = { .expr = e, .how = (Shown)how, .bits = bits, .yes = turn ? w->best.no : w->best.yes,
-                        .no = turn ? w->best.yes : w->best.no };
-            int   i = 0;
-            if (how != SHOWN_VALUE && !w->two)
-                continue;
-            while (i < w->bases.npoint && is_alike(w->m, shown_value(&f, values[i]), w->want[i]))
-                i++;
-            if (i < w->bases.npoint || !gives_all(w, &f))
-                continue;
-            double yes = w->best.yes, no = w->best.no;
-            f.expr = p2o_expr_keep(w->m->prog->arena, e);
-            w->best = f;
-            if (how == SHOWN_VALUE) {
-                w->best.yes = yes;
-                w->best.no = no;
-            }
-            return;
-        }
-    }
-}
-
-/* Elements all over the tables, the first and the last among them. */
-static void choose_points(Fitting *w)
-{
-    const Maker *m = w->m;
-    uint64_t     step = 0x9e3779b97f4a7c15u;
-    double       at[MAX_BASES];
-    w->bases = (Bases){ .n = bases_of_table(m), .nfit = MAX_POINTS, .npoint = MAX_POINTS };
-    for (int i = 0; i < MAX_POINTS; i++) {
-        int      k = i % m->n;
-        uint64_t n = m->table[k].n, turn = (uint64_t)(i / m->n);
-        uint64_t flat = turn == 0 ? 0 : turn == 1 ? n - 1 : (step >> 17) % n;
-        step = step * 6364136223846793005u + 1442695040888963407u;
-        base_values(m, k, flat, at);
-        for (int j = 0; j < w->bases.n; j++)
-            w->bases.at[j][i] = at[j];
-        w->want[i] = m->table[k].v[flat];
-    }
-}
-
-/* Bits in all elements: what an expression has to be shorter than. */
-static double bits_in_tables(const Maker *m)
-{
-    double bits = 0;
-    for (int k = 0; k < m->n; k++)
-        for (uint64_t i = 0; i < m->table[k].n && bits < 1000; i++)
-            bits += m->dtype == DT_BOOL ? 1 : 1 + log2(1 + fabs(m->table[k].v[i]));
-    return bits;
-}
-
-static void find_two_values(Fitting *w)
-{
-    const Maker *m = w->m;
-    bool         second = false;
-    w->two = true;
-    w->best.yes = m->table[0].v[0];
-    for (int k = 0; k < m->n && w->two; k++) {
-        for (uint64_t i = 0; i < m->table[k].n && w->two; i++) {
-            double v = m->table[k].v[i];
-            if (v == w->best.yes || (second && v == w->best.no))
-                continue;
-            w->two = !second;
-            w->best.no = second ? w->best.no : v;
-            second = true;
-        }
-    }
-    w->two &= second;
-}
-
-/* Two axes were equal in all captures, and the expression has the size of one of them. */
-static bool is_unclear(const Maker *m, const Expr *e)
-{
-    int first = m->nindex + (m->nindex > 1 ? 2 : 0);
-    if (!e)
-        return false;
-    for (int i = 0; e->op == EXPR_SIZE && e->base >= first && i < m->nindex; i++) {
-        bool equal = i != e->base - first;
-        for (int k = 0; k < m->n; k++)
-            equal &= m->table[k].t->sizes[m->index[i]] == m->table[k].t->sizes[m->index[e->base - first]];
-        if (equal)
-            return true;
-    }
-    return is_unclear(m, e->a) || is_unclear(m, e->b);
-}
-
-static bool find_elements(const Maker *m, Found *out, Fitting *w)
-{
-    *w = (Fitting){ .m = m };
-    choose_points(w);
-    find_two_values(w);
-    bool one_value = true;
-    for (int k = 0; k < m->n; k++)
-        for (uint64_t i = 0; i < m->table[k].n; i++)
-            one_value &= is_alike(m, m->table[k].v[i], m->table[0].v[0]);
-    if (one_value) {
-        Expr *e = NEW(m->prog->arena, Expr);
-        *e = (Expr){ .op = EXPR_NUMBER, .number = m->table[0].v[0] };
-        *out = (Found){ .expr = e };
-        return true;
-    }
-    p2o_enumerate_whole(&w->bases, see_element_expr, w);
-    if (!m->whole && !w->best.expr)
-        p2o_enumerate_float(&w->bases, see_element_expr, w);
-    *out = w->best;
-    return out->expr && out->bits <= bits_in_tables(m) && !is_unclear(m, out->expr);
-}
 
 static Var *made_by(Maker *m, const char *target, int nargs, const Arg *args)
 {
@@ -248,7 +37,7 @@ static Arg dtype_of(DType t) { return (Arg){ .kind = ARG_DTYPE, .dtype = t }; }
 static Arg index_tensor(Maker *m, int axis)
 {
     Var *v = made_by(m, "aten::arange", 2, (Arg[]){ arg_int(m->size[axis]), dtype_of(m->whole ? DT_I64 : DT_F64) });
-    for (int i = axis + 1; i < m->rank && v; i++)
+    for (int i = axis + 1; i < m->t.rank && v; i++)
         v = made_by(m, "aten::unsqueeze", 2, (Arg[]){ arg_var(v), whole_arg(m, -1) });
     return v ? arg_var(v) : arg_none();
 }
@@ -257,16 +46,17 @@ static Arg element_value(Maker *m, const Expr *e);
 
 static Arg base_arg(Maker *m, int base)
 {
-    int distance = m->nindex > 1 ? 2 : 0;
-    if (base < m->nindex)
-        return index_tensor(m, m->index[base]);
-    if (base < m->nindex + distance) {
-        Var *d = made_by(m, "aten::sub.Tensor", 2, (Arg[]){ index_tensor(m, m->index[0]), index_tensor(m, m->index[1]) });
-        if (d && base > m->nindex)
+    const Tables *t = m->part;
+    if (base < t->nindex)
+        return index_tensor(m, t->index[base]);
+    if (base < tables_first_size(t)) {
+        Var *d = made_by(m, "aten::sub.Tensor", 2, (Arg[]){ index_tensor(m, t->index[0]), index_tensor(m, t->index[1]) });
+        if (d && base > t->nindex)
             d = made_by(m, "aten::abs", 1, (Arg[]){ arg_var(d) });
         return d ? arg_var(d) : arg_none();
     }
-    Dim  size = m->size[m->index[base - m->nindex - distance]];
+    int  i = base - tables_first_size(t);
+    Dim  size = i < t->nindex ? m->size[t->index[i]] : t->symbol[i - t->nindex];
     Var *v = made_by(m, "aten::full", 3, (Arg[]){ arg_list(NEW(m->prog->arena, Arg), 0), arg_int(size),
                                                   dtype_of(m->whole ? DT_I64 : DT_F64) });
     return v ? arg_var(v) : arg_none();
@@ -292,19 +82,42 @@ static Arg quotient_value(Maker *m, Arg x, Arg y, const char *rounding)
     return v ? arg_var(v) : arg_none();
 }
 
+static Arg choice_value(Maker *m, const Expr *e)
+{
+    Arg  c = element_value(m, e->c);
+    Var *v = NULL;
+    if (m->failed)
+        return arg_none();
+    if (p2o_expr_is_number(e->a) && p2o_expr_is_number(e->b)) {
+        v = made_by(m, "aten::where.Scalar", 3, (Arg[]){ c, arg_float(e->a->number), arg_float(e->b->number) });
+    } else {
+        Arg x = element_value(m, e->a), y = element_value(m, e->b);
+        v = made_by(m, "aten::where.self", 3, (Arg[]){ c, x, y });
+    }
+    return v ? arg_var(v) : arg_none();
+}
+
 static Arg element_value(Maker *m, const Expr *e)
 {
     static const char *const targets[] = {
         [EXPR_ADD] = "aten::add.Tensor", [EXPR_SUB] = "aten::sub.Tensor", [EXPR_MUL] = "aten::mul.Tensor",
         [EXPR_MOD] = "aten::remainder.Tensor", [EXPR_MIN] = "aten::minimum", [EXPR_MAX] = "aten::maximum",
-        [EXPR_QUOTIENT] = "aten::div.Tensor", [EXPR_SQRT] = "aten::sqrt", [EXPR_LOG] = "aten::log", [EXPR_LOG2] = "aten::log2" };
+        [EXPR_QUOTIENT] = "aten::div.Tensor", [EXPR_SQRT] = "aten::sqrt", [EXPR_LOG] = "aten::log", [EXPR_LOG2] = "aten::log2",
+        [EXPR_ABS] = "aten::abs", [EXPR_COS] = "aten::cos", [EXPR_SIN] = "aten::sin", [EXPR_EXP] = "aten::exp",
+        [EXPR_ROUND] = "aten::round", [EXPR_AND] = "aten::logical_and", [EXPR_OR] = "aten::logical_or" };
     if (e->op == EXPR_NUMBER)
         return number_tensor(m, e->number);
     if (e->op == EXPR_SIZE)
         return base_arg(m, e->base);
+    if (e->op == EXPR_CHOICE)
+        return choice_value(m, e);
     Arg x = element_value(m, e->a), y = e->b ? element_value(m, e->b) : arg_none();
     if (m->failed)
         return arg_none();
+    if (e->op == EXPR_IS_0 || e->op == EXPR_AT_LEAST_0) {
+        Var *v = made_by(m, e->op == EXPR_IS_0 ? "aten::eq.Scalar" : "aten::ge.Scalar", 2, (Arg[]){ x, whole_arg(m, 0) });
+        return v ? arg_var(v) : arg_none();
+    }
     if (e->op == EXPR_FLOOR)
         return quotient_value(m, x, y, "floor");
     if (e->op == EXPR_CEIL)
@@ -326,10 +139,10 @@ static Arg element_value(Maker *m, const Expr *e)
 static void open_sizes(Maker *m)
 {
     int64_t at[MAX_CAPTURES];
-    for (int i = 0; i < m->rank; i++) {
+    for (int i = 0; i < m->t.rank; i++) {
         bool differs = false;
-        for (int k = 0; k < m->n; k++) {
-            at[k] = m->table[k].t->sizes[i];
+        for (int k = 0; k < m->t.n; k++) {
+            at[k] = m->t.at[k].sizes[i];
             differs |= at[k] != at[0];
         }
         m->size[i] = p2o_dim_int(m->prog->dims, at[0]);
@@ -343,19 +156,86 @@ static void open_sizes(Maker *m)
     }
 }
 
-static Var *make_elements(Maker *m, const Found *f)
+static Var *make_elements(Maker *m, const Tables *t, const Element *e)
 {
-    Arg v = element_value(m, f->expr);
-    if (f->how != SHOWN_VALUE && !m->failed) {
-        Var *yes = made_by(m, f->how == SHOWN_IS_0 ? "aten::eq.Scalar" : "aten::ge.Scalar", 2, (Arg[]){ v, whole_arg(m, 0) });
-        Var *x = yes ? made_by(m, "aten::where.Scalar", 3, (Arg[]){ arg_var(yes), arg_float(f->yes), arg_float(f->no) }) : NULL;
-        v = x ? arg_var(x) : arg_none();
+    m->part = t;
+    m->whole = t->whole && p2o_expr_is_whole(e->expr);
+    Arg  v = element_value(m, e->expr);
+    Arg *items = NEW_N(m->prog->arena, Arg, (size_t)t->rank + 1);
+    for (int i = 0; i < t->rank; i++)
+        items[i] = t->at[0].sizes[i] == m->t.at[0].sizes[i] ? arg_int(m->size[i]) : whole_arg(m, 1);
+    if (e->share) {
+        Var *x = m->failed ? NULL : made_by(m, "aten::expand", 2, (Arg[]){ v, arg_list(items, (size_t)t->rank) });
+        Var *sum = x ? made_by(m, "aten::sum", 1, (Arg[]){ arg_var(x) }) : NULL;
+        Var *share = sum ? made_by(m, "aten::div.Tensor", 2, (Arg[]){ arg_var(x), arg_var(sum) }) : NULL;
+        v = share ? arg_var(share) : arg_none();
     }
-    Arg *items = NEW_N(m->prog->arena, Arg, (size_t)m->rank + 1);
-    for (int i = 0; i < m->rank; i++)
-        items[i] = arg_int(m->size[i]);
-    Var *x = m->failed ? NULL : made_by(m, "aten::_to_copy", 2, (Arg[]){ v, dtype_of(m->dtype) });
-    return x ? made_by(m, "aten::expand", 2, (Arg[]){ arg_var(x), arg_list(items, (size_t)m->rank) }) : NULL;
+    Var *x = m->failed ? NULL : made_by(m, "aten::_to_copy", 2, (Arg[]){ v, dtype_of(t->dtype) });
+    return x ? made_by(m, "aten::expand", 2, (Arg[]){ arg_var(x), arg_list(items, (size_t)t->rank) }) : NULL;
+}
+
+/* The elements at one place along an axis, as tables of their own. */
+static bool cut_slice(Maker *m, int axis, int64_t place, Tables *out)
+{
+    Arena *a = m->prog->arena;
+    *out = m->t;
+    for (int k = 0; k < out->n; k++) {
+        Table    *x = &out->at[k];
+        uint64_t  inner = 1, count = (uint64_t)x->sizes[axis];
+        int64_t  *sizes = NEW_N(a, int64_t, (size_t)out->rank);
+        double   *v = NEW_N(a, double, (size_t)(x->n / count));
+        memcpy(sizes, x->sizes, (size_t)out->rank * sizeof *sizes);
+        sizes[axis] = 1;
+        for (int i = axis + 1; i < out->rank; i++)
+            inner *= (uint64_t)sizes[i];
+        for (uint64_t i = 0; i < x->n / count; i++)
+            v[i] = x->v[(i / inner * count + (uint64_t)place) * inner + i % inner];
+        *x = (Table){ .sizes = sizes, .v = v, .n = x->n / count };
+    }
+    if (!p2o_tables_index(out))
+        return false;
+    p2o_tables_symbols(out, m->symbols.at, m->symbols.n);
+    return true;
+}
+
+/* np.stack of a few: along an axis that never changes each has an expression of its own. */
+static Var *make_slices(Maker *m, int axis)
+{
+    enum { MOST = 8 };
+    int64_t n = m->t.at[0].sizes[axis];
+    Tables *slice = NEW_N(m->prog->arena, Tables, MOST);
+    Element found[MOST];
+    for (int k = 0; k < m->t.n; k++)
+        if (m->t.at[k].sizes[axis] != n)
+            return NULL;
+    if (n < 2 || n > MOST)
+        return NULL;
+    for (int64_t i = 0; i < n; i++)
+        if (!cut_slice(m, axis, i, &slice[i]) ||
+            !p2o_element_find(m->prog->arena, &slice[i], m->symbols.at, m->symbols.n, &found[i]))
+            return NULL;
+    open_sizes(m);
+    Arg *items = NEW_N(m->prog->arena, Arg, (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        Var *x = make_elements(m, &slice[i], &found[i]);
+        if (!x)
+            return NULL;
+        items[i] = arg_var(x);
+    }
+    return made_by(m, "aten::cat", 2, (Arg[]){ arg_list(items, (size_t)n), whole_arg(m, axis) });
+}
+
+static Var *make_table(Maker *m)
+{
+    Element e;
+    Var    *made = NULL;
+    if (p2o_element_find(m->prog->arena, &m->t, m->symbols.at, m->symbols.n, &e)) {
+        open_sizes(m);
+        return make_elements(m, &m->t, &e);
+    }
+    for (int i = m->t.rank - 1; i >= 0 && !made && !m->failed; i--)
+        made = make_slices(m, i);
+    return made;
 }
 
 /* torch.tensor([h, w]): each element a site of its own. */
@@ -363,38 +243,38 @@ static Var *make_few(Maker *m)
 {
     Arg items[FEW], sizes[MAX_RANK + 1];
     int64_t at[MAX_CAPTURES];
-    for (uint64_t i = 0; i < m->table[0].n; i++) {
-        for (int k = 0; k < m->n; k++)
-            at[k] = (int64_t)m->table[k].v[i];
+    for (uint64_t i = 0; i < m->t.at[0].n; i++) {
+        for (int k = 0; k < m->t.n; k++)
+            at[k] = (int64_t)m->t.at[k].v[i];
         Arg *one = NEW(m->prog->arena, Arg), *value = NEW(m->prog->arena, Arg);
         *one = whole_arg(m, 1);
-        Var *x = made_by(m, "aten::full", 3, (Arg[]){ arg_list(one, 1), whole_arg(m, at[0]), dtype_of(m->dtype) });
+        Var *x = made_by(m, "aten::full", 3, (Arg[]){ arg_list(one, 1), whole_arg(m, at[0]), dtype_of(m->t.dtype) });
         if (!x)
             return NULL;
         *value = x->def->args[1];
         x->def->args[1] = arg_int(p2o_site_add(m->sites, x->def, value, NUMBER_FACTOR, at)->open);
         items[i] = arg_var(x);
     }
-    Arg *list = NEW_N(m->prog->arena, Arg, (size_t)m->table[0].n);
-    memcpy(list, items, (size_t)m->table[0].n * sizeof *list);
-    Var *x = made_by(m, "aten::cat", 2, (Arg[]){ arg_list(list, (size_t)m->table[0].n), whole_arg(m, 0) });
-    for (int i = 0; i < m->rank; i++)
-        sizes[i] = whole_arg(m, m->table[0].t->sizes[i]);
-    Arg *shape = NEW_N(m->prog->arena, Arg, (size_t)m->rank + 1);
-    memcpy(shape, sizes, (size_t)m->rank * sizeof *shape);
-    return x ? made_by(m, "aten::view", 2, (Arg[]){ arg_var(x), arg_list(shape, (size_t)m->rank) }) : NULL;
+    Arg *list = NEW_N(m->prog->arena, Arg, (size_t)m->t.at[0].n);
+    memcpy(list, items, (size_t)m->t.at[0].n * sizeof *list);
+    Var *x = made_by(m, "aten::cat", 2, (Arg[]){ arg_list(list, (size_t)m->t.at[0].n), whole_arg(m, 0) });
+    for (int i = 0; i < m->t.rank; i++)
+        sizes[i] = whole_arg(m, m->t.at[0].sizes[i]);
+    Arg *shape = NEW_N(m->prog->arena, Arg, (size_t)m->t.rank + 1);
+    memcpy(shape, sizes, (size_t)m->t.rank * sizeof *shape);
+    return x ? made_by(m, "aten::view", 2, (Arg[]){ arg_var(x), arg_list(shape, (size_t)m->t.rank) }) : NULL;
 }
 
 static bool is_few(const Maker *m)
 {
-    for (int k = 0; k < m->n; k++) {
-        if (m->table[k].n != m->table[0].n || m->table[k].n > FEW || m->dtype == DT_BOOL)
+    for (int k = 0; k < m->t.n; k++) {
+        if (m->t.at[k].n != m->t.at[0].n || m->t.at[k].n > FEW || m->t.dtype == DT_BOOL)
             return false;
-        for (uint64_t i = 0; i < m->table[k].n; i++)
-            if (m->table[k].v[i] != floor(m->table[k].v[i]) || fabs(m->table[k].v[i]) > 1e9)
+        for (uint64_t i = 0; i < m->t.at[k].n; i++)
+            if (m->t.at[k].v[i] != floor(m->t.at[k].v[i]) || fabs(m->t.at[k].v[i]) > 1e9)
                 return false;
-        for (int i = 0; i < m->rank; i++)
-            if (m->table[k].t->sizes[i] != m->table[0].t->sizes[i])
+        for (int i = 0; i < m->t.rank; i++)
+            if (m->t.at[k].sizes[i] != m->t.at[0].sizes[i])
                 return false;
     }
     return true;
@@ -414,32 +294,27 @@ static void put_first(Maker *m, Var *made, Var *constant)
     memcpy(b->calls.at, m->calls.at, m->calls.n * sizeof *b->calls.at);
 }
 
+static void add_symbol(void *user, Dim sym)
+{
+    Maker *m = user;
+    for (size_t i = 0; i < m->symbols.n; i++)
+        if (m->symbols.at[i] == sym)
+            return;
+    VEC_PUSH(m->prog->arena, &m->symbols, sym);
+}
+
 static bool make_again(Maker *m, Var *constant, const Tensor *const *v)
 {
-    Found   f;
-    Fitting w;
-    m->rank = v[0]->rank;
-    m->dtype = v[0]->dtype;
-    m->whole = !is_float(m->dtype);
-    for (int k = 0; k < m->n; k++)
-        if (v[k]->rank != m->rank || v[k]->dtype != m->dtype || !load_table(m->prog->arena, v[k], &m->table[k]))
-            return false;
-    for (int i = m->rank - 1; i >= 0; i--) {
-        bool one = true;
-        for (int k = 0; k < m->n; k++)
-            one &= v[k]->sizes[i] == 1;
-        if (!one && m->nindex == MAX_INDICES)
-            return false;
-        if (!one)
-            m->index[m->nindex++] = i;
+    m->t = (Tables){ .n = m->l->n, .bind = m->sites->bind };
+    if (!p2o_tables_load(m->prog->arena, &m->t, v))
+        return false;
+    for (size_t i = 0; i < m->prog->main->inputs.n; i++) {
+        const Type *t = &m->prog->main->inputs.at[i]->type;
+        for (int k = 0; k < t->shape.rank; k++)
+            p2o_dim_symbols(p2o_resolve(m->sites->bind, t->shape.at[k]), add_symbol, m);
     }
-    Var *made = NULL;
-    if (is_few(m)) {
-        made = make_few(m);
-    } else if (find_elements(m, &f, &w)) {
-        open_sizes(m);
-        made = make_elements(m, &f);
-    }
+    p2o_tables_symbols(&m->t, m->symbols.at, m->symbols.n);
+    Var *made = is_few(m) ? make_few(m) : make_table(m);
     if (!made || m->failed)
         return false;
     put_first(m, made, constant);
@@ -476,15 +351,17 @@ static bool same_weight(Arena *a, const Var *x, const Var *y)
 static void note_numbers(const Lineup *l, Sites *s, Call *c, const Tensor *t)
 {
     enum { SMALL = 64 };
-    Table table;
+    Tables   all = { .n = 1 };
+    uint64_t n;
     for (int i = 0; i < t->rank; i++)
         if (t->sizes[i] > 1)
             p2o_site_note(s, c, (double)t->sizes[i]);
-    if (!load_table(l->p[0]->arena, t, &table) || table.n > SMALL || t->dtype == DT_BOOL)
+    if (!p2o_tensor_nelem(t, &n) || n > SMALL || t->dtype == DT_BOOL ||
+        !p2o_tables_load(l->p[0]->arena, &all, &t))
         return;
-    for (uint64_t i = 0; i < table.n; i++)
-        if (table.v[i] != 0 && isfinite(table.v[i]))
-            p2o_site_note(s, c, table.v[i]);
+    for (uint64_t i = 0; i < n; i++)
+        if (all.at[0].v[i] != 0 && isfinite(all.at[0].v[i]))
+            p2o_site_note(s, c, all.at[0].v[i]);
 }
 
 static void note_made(const Lineup *l, Sites *s)
@@ -503,7 +380,7 @@ bool p2o_constants(const Lineup *l, Sites *s)
     for (size_t i = 0; i < p->weights.n; i++) {
         const Tensor *v[MAX_CAPTURES];
         Var          *first = p->weights.at[i];
-        Maker         m = { .l = l, .sites = s, .prog = l->p[0], .n = l->n };
+        Maker         m = { .l = l, .sites = s, .prog = l->p[0] };
         bool          equal = true;
         for (int k = 0; k < l->n; k++) {
             v[k] = l->p[k]->weights.at[i]->tensor;

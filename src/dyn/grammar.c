@@ -164,22 +164,37 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_SQRT: return x < 0 ? NAN : sqrt(x);
     case EXPR_LOG: return x <= 0 ? NAN : log(x);
     case EXPR_LOG2: return x <= 0 ? NAN : log2(x);
+    case EXPR_ABS: return fabs(x);
+    case EXPR_COS: return cos(x);
+    case EXPR_SIN: return sin(x);
+    case EXPR_EXP: return exp(x);
+    case EXPR_ROUND: return nearbyint(x);
+    case EXPR_AT_LEAST_0: return x >= 0;
+    case EXPR_IS_0: return x == 0;
+    case EXPR_AND: return x != 0 && y != 0;
+    case EXPR_OR: return x != 0 || y != 0;
     case EXPR_NUMBER: return number;
-    case EXPR_SIZE: break;
+    case EXPR_SIZE: case EXPR_CHOICE: break;
     }
     return NAN;
 }
 
+double p2o_expr_apply(const Expr *e, double x, double y, double z)
+{
+    return e->op == EXPR_CHOICE ? (z != 0 ? x : y) : apply(e->op, x, y, e->number);
+}
+
 bool p2o_expr_eval(const Bases *b, const Expr *e, int point, double *v)
 {
-    double x = 0, y = 0;
+    double x = 0, y = 0, z = 0;
     if (e->op == EXPR_SIZE) {
         *v = b->at[e->base][point];
         return !isnan(*v);
     }
-    if ((e->a && !p2o_expr_eval(b, e->a, point, &x)) || (e->b && !p2o_expr_eval(b, e->b, point, &y)))
+    if ((e->a && !p2o_expr_eval(b, e->a, point, &x)) || (e->b && !p2o_expr_eval(b, e->b, point, &y)) ||
+        (e->c && !p2o_expr_eval(b, e->c, point, &z)))
         return false;
-    *v = apply(e->op, x, y, e->number);
+    *v = p2o_expr_apply(e, x, y, z);
     return !isnan(*v);
 }
 
@@ -189,10 +204,13 @@ typedef struct Valued {                 /* an expression with its cost and value
     double at[MAX_POINTS];      /* in the captures: what most expressions are turned down by */
 } Valued;
 
+enum { NSHARE = sizeof shares / sizeof *shares };
+
 typedef struct Enumeration {
     const Bases *bases;
     ExprFn      *fn;
     void        *user;
+    Valued       share[NSHARE];         /* what they cost takes long to find */
 } Enumeration;
 
 static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *x, const Valued *y, double bits)
@@ -214,6 +232,14 @@ static Valued number_of(const Enumeration *e, double v)
     for (int i = 0; i < e->bases->nfit; i++)
         out.at[i] = v;
     return out;
+}
+
+static Enumeration enumeration_of(const Bases *b, ExprFn *fn, void *user)
+{
+    Enumeration e = { .bases = b, .fn = fn, .user = user };
+    for (int i = 0; i < NSHARE; i++)
+        e.share[i] = number_of(&e, shares[i]);
+    return e;
 }
 
 static Valued size_of(const Enumeration *e, int base)
@@ -306,8 +332,8 @@ static void pair_counts(const Enumeration *e, const Valued *x, ThenFn *then)
 static void share_forms(const Enumeration *e, const Valued *x, ThenFn *then)
 {
     static const ExprOp ops[] = { EXPR_SCALED, EXPR_ROUNDED, EXPR_RAISED };
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        double bits = x->bits + 2 * BITS_OP + p2o_number_bits(shares[i]);
+    for (int i = 0; i < NSHARE; i++) {
+        double bits = x->bits + 2 * BITS_OP + e->share[i].bits;
         for (int k = 0; k < 3; k++) {
             Valued v;
             if (!combine(e, &v, ops[k], x, NULL, bits + k))
@@ -387,7 +413,7 @@ static void second_step(const Enumeration *e, const Valued *v)
 
 void p2o_enumerate_whole(const Bases *b, ExprFn *fn, void *user)
 {
-    Enumeration e = { b, fn, user };
+    Enumeration e = enumeration_of(b, fn, user);
     for (int i = 0; i < b->n; i++) {
         Valued x = size_of(&e, i);
         say(&e, &x);
@@ -409,7 +435,7 @@ void p2o_enumerate_whole(const Bases *b, ExprFn *fn, void *user)
 
 void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user)
 {
-    Enumeration e = { b, fn, user };
+    Enumeration e = enumeration_of(b, fn, user);
     for (int i = 0; i < nown; i++) {
         Valued x = size_of(&e, i);
         say(&e, &x);
@@ -467,12 +493,12 @@ static void float_forms(const Enumeration *e, const Valued *v)
             say_pair(e, EXPR_QUOTIENT, &c, &form);
             say_pair(e, EXPR_MUL, &form, &c);
         }
-        for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
-            Valued c = number_of(e, shares[k]);
-            say_pair(e, EXPR_MUL, &form, &c);
-            say_pair(e, EXPR_QUOTIENT, &c, &form);
-            say_pair(e, EXPR_ADD, &form, &c);
-            say_pair(e, EXPR_SUB, &form, &c);
+        for (int k = 0; k < NSHARE; k++) {
+            const Valued *c = &e->share[k];
+            say_pair(e, EXPR_MUL, &form, c);
+            say_pair(e, EXPR_QUOTIENT, c, &form);
+            say_pair(e, EXPR_ADD, &form, c);
+            say_pair(e, EXPR_SUB, &form, c);
         }
     }
     logarithms_to(e, v);
@@ -487,7 +513,7 @@ static void float_forms(const Enumeration *e, const Valued *v)
 
 void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user)
 {
-    Enumeration e = { b, fn, user };
+    Enumeration e = enumeration_of(b, fn, user);
     for (int i = 0; i < b->n; i++) {
         Valued x = size_of(&e, i), square;
         float_forms(&e, &x);
@@ -511,6 +537,7 @@ const Expr *p2o_expr_keep(Arena *a, const Expr *e)
     *x = *e;
     x->a = p2o_expr_keep(a, e->a);
     x->b = p2o_expr_keep(a, e->b);
+    x->c = p2o_expr_keep(a, e->c);
     return x;
 }
 

@@ -21,12 +21,15 @@ typedef enum ExprOp {
     EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_FLOOR, EXPR_CEIL, EXPR_MOD, EXPR_LACK, EXPR_MIN, EXPR_MAX,
     EXPR_ROOT, EXPR_BITS, EXPR_POWER,           /* whole: isqrt(a), a.bit_length(), 2 ** a */
     EXPR_SCALED, EXPR_RAISED, EXPR_ROUNDED,     /* int, ceil and round of number * a */
-    EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2
+    EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2,
+    EXPR_ABS, EXPR_COS, EXPR_SIN, EXPR_EXP, EXPR_ROUND, /* of elements of constants; rounded half to even */
+    EXPR_AT_LEAST_0, EXPR_IS_0, EXPR_AND, EXPR_OR,      /* conditions: 1 or 0 */
+    EXPR_CHOICE                                 /* c ? a : b */
 } ExprOp;
 
 typedef struct Expr {
     ExprOp             op;
-    const struct Expr *a, *b;
+    const struct Expr *a, *b, *c;
     double             number;  /* of NUMBER, SCALED, RAISED and ROUNDED */
     int                base;    /* of SIZE: which */
 } Expr;
@@ -61,6 +64,8 @@ void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user);
 void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user);
 
 const Expr *p2o_expr_keep(Arena *a, const Expr *e);
+/* Its operator on values; NaN where it has none. */
+double      p2o_expr_apply(const Expr *e, double x, double y, double z);
 bool        p2o_expr_eval(const Bases *b, const Expr *e, int point, double *v);
 /* NULL: not a whole number of the kind that files can compute (a root, a logarithm). */
 Dim         p2o_expr_dim(const Bases *b, const Expr *e);

@@ -1090,11 +1090,28 @@ static void choose_quick(Search *s)
     }
 }
 
+/* Captures whose sizes differ. */
+static int count_different(const Tables *t)
+{
+    int n = 0;
+    for (int k = 0; k < t->n; k++) {
+        bool had = false;
+        for (int j = 0; j < k && !had; j++) {
+            had = true;
+            for (int i = 0; i < t->nindex + t->nsymbol; i++)
+                had &= p2o_tables_size(t, i, j) == p2o_tables_size(t, i, k);
+        }
+        n += !had;
+    }
+    return n;
+}
+
 static void search(Search *s)
 {
+    enum { FEWEST_CAPTURES = 3 };       /* two odd sizes do not tell n//2 from (n - 1)//2 */
     static const ExprOp inverses[] = { EXPR_SIZE, EXPR_EXP, EXPR_SQRT, EXPR_QUOTIENT };
     offer_grammar(s);
-    if (s->nfound)
+    if (s->nfound || count_different(s->t) < FEWEST_CAPTURES)
         return;
     s->margin = MARGIN_BITS;
     for (int i = 0; i < (s->t->whole ? 1 : 4); i++)

@@ -636,7 +636,9 @@ static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
 {
     see_window_steps(w, k, a);
     for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
-        if (!may_follow_axis(w->s, k->file->node, a, i))
+        bool adaptive = p2o_str_starts(p2o_origin_operator(&k->file->origin), "adaptive_") &&
+                        a->ints[i] > 1 && axis_of_window(w->s, k->file->node, i, a->n);
+        if (!adaptive && !may_follow_axis(w->s, k->file->node, a, i))
             continue;
         p2o_onnx_refuse(w, &k->call,
                         p2o_printf(w->arena,

@@ -308,7 +308,8 @@ static Evidence line_evidence(const Weighing *w, const Number *x)
     const Place       call = { .text = p2o_origin_args(from) };
     Evidence          e = { .at = &x->at, .nfit = 1, .ncapture = 1, .role = x->role,
                             .usual = x->usual };
-    if (!at || !at->text || x->length || x->square || from->padded)
+    bool idle = x->role == NUMBER_PAD && x->at == 0;    /* a 0 beside it is in every such line */
+    if (!at || !at->text || x->length || x->square || idle || from->padded)
         return e;
     e.setting = at->library && p2o_onnx_is_spelled_in(&call, x->at);
     if (at->library)

@@ -182,21 +182,37 @@ class Subject:
                 pass                            # what was found before it stopped is true
         return symbols, derived, env
 
-    def capture(self, sizes: Sizes, dynamic: bool) -> torch.export.ExportedProgram:
-        """At these sizes; `dynamic`: with the symbols' axes free as far as PyTorch can."""
+    def capture(self, sizes: Sizes) -> torch.export.ExportedProgram:
+        """At these sizes and no others."""
+        args, kwargs = self.example.call_arguments(self._fakes(sizes))
+        try:
+            return self._export(args, kwargs, None, strict=False)
+        except CaptureError as e:
+            if self.unreal:
+                raise
+            try:
+                return self._export(args, kwargs, None, strict=True)
+            except CaptureError:
+                raise e
+
+    def capture_symbolic(self, sizes: Sizes, strict: bool) -> torch.export.ExportedProgram:
+        """At these sizes, with the symbols' axes free as far as PyTorch can.  `strict`: by reading
+        the code of forward, so that int(0.7 * n) remains an expression; else by running it."""
         leaves = self._fakes(sizes)
         args, kwargs = self.example.call_arguments(leaves)
-        shapes = self._free_axes(leaves, args, kwargs) if dynamic else None
-        errors: List[Exception] = []
-        for strict in (False,) if dynamic or self.unreal else (False, True):
-            try:
-                with self._restored():
-                    return torch.export.export(self.model, args, kwargs or None,
-                                               dynamic_shapes=shapes, strict=strict)
-            except Exception as e:
-                errors.append(e)
-        raise CaptureError("torch.export cannot capture the model: %s: %s" % (
-            type(errors[0]).__name__, str(errors[0]).strip())) from errors[0]
+        return self._export(args, kwargs, self._free_axes(leaves, args, kwargs), strict)
+
+    def _export(self, args: tuple, kwargs: Dict[str, Any], shapes: Any,
+                strict: bool) -> torch.export.ExportedProgram:
+        try:
+            with self._restored():
+                return torch.export.export(self.model, args, kwargs or None,
+                                           dynamic_shapes=shapes, strict=strict)
+        except Exception as e:
+            if strict:
+                torch._dynamo.reset()
+            raise CaptureError("torch.export cannot capture the model: %s: %s" % (
+                type(e).__name__, str(e).strip())) from e
 
     def _free_axes(self, leaves: List[Any], args: tuple, kwargs: Dict[str, Any]) -> Any:
         """dynamic_shapes with AUTO at every declared place."""

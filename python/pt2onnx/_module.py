@@ -63,6 +63,7 @@ class Module:
         self.plan = SizePlan(subject)
         self.notes: List[Diagnostic] = []
         self._fixed: Dict[Tuple[int, ...], Tuple[Any, Reader]] = {}
+        self._symbolic: Dict[bool, Tuple[Any, Sizes, List[str]]] = {}
         self._references: Dict[Tuple[int, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
@@ -114,36 +115,42 @@ class Module:
             return
         self.choose_sizes()
         held = self._checks + self._captures
-        yield lambda: self.symbolic(held)
-        if verify and "_symbolic_capture" in self.__dict__:
-            # At other sizes PyTorch may record other calls that compute the same: numbers tell.
-            yield lambda: self.symbolic([])
+        for strict in (False,) if self.subject.unreal else (False, True):
+            yield functools.partial(self.symbolic, strict, held)
+            if verify and self._is_free(strict):
+                # At other sizes PyTorch may record other calls that compute the same: numbers tell.
+                yield functools.partial(self.symbolic, strict, [])
         yield self.fixed
 
     def one(self) -> Attempt:
         ep, read = self._fixed_at({})
         return Attempt(self.request.convert([read]), [ep], False)
 
-    def symbolic(self, held: Sequence[Sizes]) -> Attempt:
-        ep, sizes, fixed = self._symbolic_capture
+    def symbolic(self, strict: bool, held: Sequence[Sizes]) -> Attempt:
+        ep, sizes, fixed = self._symbolic_capture(strict)
         if fixed:
             raise DynamicError("PyTorch fixes %s in a symbolic capture" % ", ".join(fixed))
         checks = [self._fixed_at(s)[1] for s in self._held([sizes], held)]
         self.steps("converting")
         return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
 
-    @functools.cached_property
-    def _symbolic_capture(self) -> Tuple[Any, Sizes, List[str]]:
+    def _is_free(self, strict: bool) -> bool:
+        return strict in self._symbolic and not self._symbolic[strict][2]
+
+    def _symbolic_capture(self, strict: bool) -> Tuple[Any, Sizes, List[str]]:
         """(program, where it was captured, names that PyTorch fixed).  Sizes that hang together
         there by chance, at the end of a table, are told by fewer of them varying."""
+        if strict in self._symbolic:
+            return self._symbolic[strict]
         for sizes in self._captures[:2]:
             self.steps("capturing")
-            ep = self.subject.capture(sizes, dynamic=True)
+            ep = self.subject.capture_symbolic(sizes, strict)
             free, fixed = free_sizes(ep, self.subject.example)
             if free >= len(self.plan.basis):
                 break
         self.tol.computed_in = coarsest_float(ep)
-        return ep, sizes, fixed
+        self._symbolic[strict] = ep, sizes, fixed
+        return self._symbolic[strict]
 
     def fixed(self) -> Attempt:
         captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
@@ -181,7 +188,7 @@ class Module:
         key = tuple(sizes.values())
         if key not in self._fixed:
             self.steps("capturing at %s" % _words(sizes) if sizes else "capturing")
-            ep = self.subject.capture(sizes, dynamic=False)
+            ep = self.subject.capture(sizes)
             self.tol.computed_in = coarsest_float(ep)
             self._fixed[key] = ep, reader(ep, self.given)
         return self._fixed[key]

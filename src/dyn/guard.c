@@ -89,13 +89,25 @@ static bool names_input(Str key, const char *input)
     return i == key.n && !input[i];
 }
 
+/* "flat_args_2" is how captures by strict export say the third leaf of the arguments. */
+static const Var *flat_input(const Program *p, Str key)
+{
+    static const char prefix[] = "flat_args_";
+    size_t            k = 0, i = sizeof prefix - 1;
+    if (key.n <= i || memcmp(key.p, prefix, i) != 0)
+        return NULL;
+    for (; i < key.n && key.p[i] >= '0' && key.p[i] <= '9' && k < p->inputs.n; i++)
+        k = 10 * k + (size_t)(key.p[i] - '0');
+    return i == key.n && k < p->inputs.n ? p->inputs.at[k].var : NULL;
+}
+
 /* NULL: there is none, or there are two. */
 static const Var *guarded_input(const Program *p, Str key)
 {
-    const Var *found = NULL;
+    const Var *found = flat_input(p, key);
     for (size_t i = 0; i < p->inputs.n; i++) {
         const Var *v = p->inputs.at[i].var;
-        if (!v || !names_input(key, p->inputs.at[i].name))
+        if (!v || v == found || !names_input(key, p->inputs.at[i].name))
             continue;
         if (found)
             return NULL;
@@ -139,14 +151,28 @@ static Dim present_size(GuardSize s)
     return t->kind == TY_INT && s.axis < 0 ? t->value : recorded_size(s);
 }
 
+static void mention_all(const Program *p, GuardSizeFn *fn, void *user)
+{
+    for (size_t i = 0; i < p->inputs.n; i++) {
+        const Var *v = p->inputs.at[i].var;
+        int        rank = v && v->type.kind == TY_TENSOR ? v->type.shape.rank : 0;
+        for (int axis = 0; axis < rank; axis++)
+            fn(user, v->type.shape.at[axis]);
+    }
+}
+
+/* A size of an input that can't be told may be any. */
 void p2o_guard_mentions(const Program *p, const char *text, GuardSizeFn *fn, void *user)
 {
     while (*text) {
-        GuardSize size;
-        if (*text == 'L' && read_guarded(p, &text, &size))
+        GuardSize size = { NULL, -1 };
+        if (*text == 'L' && read_guarded(p, &text, &size)) {
             fn(user, present_size(size));
-        else
-            text++;
+            continue;
+        }
+        if (*text == 'L' && size.axis >= 0 && !size.var)
+            mention_all(p, fn, user);
+        text++;
     }
 }
 

@@ -4,6 +4,7 @@ import sys
 import unittest
 import warnings
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -226,11 +227,50 @@ class Honest(Exports):
         example = Example(m, (torch.randn(1, 3, 8, 8),), {}, None)
         declare_axes(example, {"input": {0: "b", 2: "h", 3: "w"}}, [])
         subject = Subject(m, example)
-        subject.capture(example.sizes, dynamic=False)
+        subject.capture(example.sizes)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for dynamic in (False, True):
-            subject.capture({"b": 4096, "h": 2048, "w": 2048}, dynamic)
+        large = {"b": 4096, "h": 2048, "w": 2048}
+        subject.capture(large)
+        for strict in (False, True):
+            subject.capture_symbolic(large, strict)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 200 << 10)
+
+
+class Computed(Exports):
+    """Sizes that Python computes and torch.export's tracing makes numbers of."""
+
+    def test_share_of_a_product(self):
+        class Scaled(nn.Module):
+            def forward(self, x):
+                scale = 24 / max(x.shape[-2:])
+                size = [int(n * scale + 0.5) for n in x.shape[-2:]]
+                return F.interpolate(x, size, mode="nearest")
+
+        m = Scaled()
+        r = self.export(m, torch.randn(2, 3, 9, 14), dynamic_axes={"x": {0: "b", 2: "h", 3: "w"}})
+        for b, h, w in (1, 30, 20), (3, 7, 7), (2, 100, 37), (2, 16, 25):
+            self.same(r, m, (torch.randn(b, 3, h, w),))
+
+    def test_numpy(self):
+        class Decayed(nn.Module):
+            def forward(self, x):
+                weights = np.power(0.9, np.arange(x.shape[1]) ** 1.5)
+                return x @ torch.from_numpy(weights).float()
+
+        m = Decayed()
+        r = self.export(m, torch.randn(2, 9), dynamic_axes={"x": {0: "b", 1: "t"}})
+        for b, t in (1, 1), (3, 7), (2, 40):
+            self.same(r, m, (torch.randn(b, t),))
+
+    def test_guards_of_the_second_input(self):
+        class Second(nn.Module):
+            def forward(self, x, y):
+                y = y[:, : int(y.shape[1] ** 0.75)]
+                return x.sum(1), y.amax(1) if y.shape[1] > 3 else y.sum(1)
+
+        with self.assertRaises(pt2onnx.Pt2OnnxError):
+            self.export(Second(), (torch.randn(2, 5), torch.randn(2, 20)),
+                        dynamic_axes={"x": {0: "b", 1: "t"}, "y": {0: "b", 1: "n"}})
 
 
 class Refused(Exports):
@@ -281,7 +321,7 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     loader, here = unittest.defaultTestLoader, sys.modules["__main__"]
     suite = loader.loadTestsFromNames(sys.argv[1:], here) if sys.argv[1:] else unittest.TestSuite(
-        loader.loadTestsFromTestCase(c) for c in (Relations, Names, Honest, Refused))
+        loader.loadTestsFromTestCase(c) for c in (Relations, Names, Honest, Computed, Refused))
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     bad = len(result.failures) + len(result.errors)
     print("%d passed, %d failed" % (result.testsRun - bad, bad))

@@ -182,9 +182,11 @@ class Subject:
                 pass                            # what was found before it stopped is true
         return symbols, derived, env
 
-    def capture(self, sizes: Sizes) -> torch.export.ExportedProgram:
-        """At these sizes and no others."""
+    def capture(self, sizes: Sizes, strict: bool = False) -> torch.export.ExportedProgram:
+        """At these sizes and no others.  `strict`: see capture_symbolic; otherwise as it can be."""
         args, kwargs = self.example.call_arguments(self._fakes(sizes))
+        if strict:
+            return self._export(args, kwargs, None, strict=True)
         try:
             return self._export(args, kwargs, None, strict=False)
         except CaptureError as e:

@@ -192,8 +192,8 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
             failed.append(e)
     # What the last way says is nearest to the user's axes, unless it did not come to that.
     last = next((e for e in reversed(failed) if not isinstance(e, CaptureError)), failed[0])
-    others = ["\nbefore that: " + str(e) for e in failed if e is not last]
-    raise type(last)(str(last) + "".join(others), last.diagnostics) from last
+    others = dict.fromkeys(str(e) for e in failed if str(e) != str(last))
+    raise type(last)("\nbefore that: ".join([str(last), *others]), last.diagnostics) from last
 
 
 def _warn_of_bounds(attempt: Any, example: Any) -> None:

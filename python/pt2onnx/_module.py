@@ -24,7 +24,7 @@ from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, n
 
 ASKED = 6                       # further captures that a refusal may ask for
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
-CHECK_SECONDS = 5.0             # for captures that are only held against the result
+CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
 COMPARE_SECONDS = 20.0
 COMPARISONS = 28
 GROWN = 2, 20                   # times as many calls and more: the program grows with a size
@@ -110,27 +110,32 @@ class Module:
     # The ways
 
     def ways(self, verify: bool) -> Iterator[Callable[[], Attempt]]:
+        """By tracing, then by strict export.  What strict export makes of Python and numpy is held
+        against captures by tracing, which ran them, or against numbers."""
         if not self.subject.example.symbols:
             yield self.one
             return
         self.choose_sizes()
-        held = self._checks + self._captures
         for strict in (False,) if self.subject.unreal else (False, True):
-            yield functools.partial(self.symbolic, strict, held)
-            if verify and self._is_free(strict):
-                # At other sizes PyTorch may record other calls that compute the same: numbers tell.
-                yield functools.partial(self.symbolic, strict, [])
+            # At other sizes PyTorch may record other calls that compute the same: numbers tell.
+            for held in [False] + ([True, None] if strict else [None]) * verify:
+                if held is False or self._is_free(strict):
+                    yield functools.partial(self.symbolic, strict, held)
         yield self.fixed
+        if verify and True in self._symbolic:
+            yield functools.partial(self.fixed, strict=True)
 
     def one(self) -> Attempt:
         ep, read = self._fixed_at({})
         return Attempt(self.request.convert([read]), [ep], False)
 
-    def symbolic(self, strict: bool, held: Sequence[Sizes]) -> Attempt:
+    def symbolic(self, strict: bool, held: Optional[bool]) -> Attempt:
+        """`held`: against captures of which kind; None: against none."""
         ep, sizes, fixed = self._symbolic_capture(strict)
         if fixed:
             raise DynamicError("PyTorch fixes %s in a symbolic capture" % ", ".join(fixed))
-        checks = [self._fixed_at(s)[1] for s in self._held([sizes], held)]
+        at = [] if held is None else self._held([sizes], self._checks + self._captures, held)
+        checks = [self._fixed_at(s, bool(held))[1] for s in at]
         self.steps("converting")
         return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
 
@@ -152,58 +157,60 @@ class Module:
         self._symbolic[strict] = ep, sizes, fixed
         return self._symbolic[strict]
 
-    def fixed(self) -> Attempt:
+    def fixed(self, strict: bool = False) -> Attempt:
         captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
-        checks = self._held(captures, self._checks)
+        checks = self._held(captures, self._checks, strict)
         for left in range(ASKED, -1, -1):
-            read = [self._fixed_at(s) for s in captures]
+            read = [self._fixed_at(s, strict) for s in captures]
             self.steps("converting")
             try:
                 done = self.request.convert([r for _, r in read],
-                                            [self._fixed_at(s)[1] for s in checks])
+                                            [self._fixed_at(s, strict)[1] for s in checks])
                 return Attempt(done, [ep for ep, _ in read], False)
             except (DynamicError, InputError) as e:
-                more = self._asked_by(e, captures)
+                more = self._asked_by(e, captures, strict)
                 if not left or not more and not checks:
                     raise
                 # What a check does not agree with is learnt from it; others take its place.
                 captures += [more] if more else checks
                 checks = [s for s in checks if s not in captures]
                 if not checks:
-                    checks = self._held(captures, [self.plan.near(s) for s in fresh])
+                    checks = self._held(captures, [self.plan.near(s) for s in fresh], strict)
                     fresh = []
         raise AssertionError()
 
-    def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes]) -> Optional[Sizes]:
+    def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes],
+                  strict: bool) -> Optional[Sizes]:
         """Sizes at which the refusal says that one more capture would tell."""
         for d in e.diagnostics:
             if d.capture:
                 known = {n: v for n, v in d.capture.items() if n in self.plan.start}
                 sizes = self.plan.near({**captures[0], **known})
-                if sizes not in captures and self._try_fixed(sizes):
+                if sizes not in captures and self._try_fixed(sizes, strict):
                     return sizes
         return None
 
-    def _fixed_at(self, sizes: Sizes) -> Tuple[Any, Reader]:
-        key = tuple(sizes.values())
+    def _fixed_at(self, sizes: Sizes, strict: bool = False) -> Tuple[Any, Reader]:
+        key = (strict, *sizes.values())
         if key not in self._fixed:
             self.steps("capturing at %s" % _words(sizes) if sizes else "capturing")
-            ep = self.subject.capture(sizes)
+            ep = self.subject.capture(sizes, strict)
             self.tol.computed_in = coarsest_float(ep)
             self._fixed[key] = ep, reader(ep, self.given)
         return self._fixed[key]
 
-    def _try_fixed(self, sizes: Sizes) -> Optional[Reader]:
+    def _try_fixed(self, sizes: Sizes, strict: bool) -> Optional[Reader]:
         try:
-            return self._fixed_at(sizes)[1]
+            return self._fixed_at(sizes, strict)[1]
         except CaptureError:
             return None
 
-    def _held(self, captured: Sequence[Sizes], sizes: Sequence[Sizes]) -> List[Sizes]:
+    def _held(self, captured: Sequence[Sizes], sizes: Sequence[Sizes],
+              strict: bool) -> List[Sizes]:
         """Where there are captures to hold against the result, as many as the time allows."""
-        began = time.monotonic()
+        began = time.thread_time()
         return [s for s in sizes if s not in captured and
-                time.monotonic() - began < CHECK_SECONDS and self._try_fixed(s)]
+                time.thread_time() - began < CHECK_SECONDS and self._try_fixed(s, strict)]
 
     # Against PyTorch
 
@@ -215,10 +222,10 @@ class Module:
             return [not_loaded(e)]
         self.notes[:] = [d for d in self.notes if d.kind != "not-a-number"]
         out: List[Check] = []
-        began = time.monotonic()
+        began = time.thread_time()
         runs = lambda s: self._reference(s) is not None
         for sizes in trials(self.plan, attempt.claims, self.subject.model, attempt.programs, runs):
-            late = time.monotonic() - began > COMPARE_SECONDS
+            late = time.thread_time() - began > COMPARE_SECONDS
             if len(out) == COMPARISONS or late and len(out) > 3:
                 break
             self.steps("checking %s" % _words(sizes))

@@ -262,6 +262,16 @@ class Computed(Exports):
         for b, t in (1, 1), (3, 7), (2, 40):
             self.same(r, m, (torch.randn(b, t),))
 
+    def test_numpy_that_makes_numbers_of_sizes(self):
+        class Window(nn.Module):
+            def forward(self, x):
+                return x * torch.from_numpy(np.hanning(x.shape[1] + 2)[1:-1]).float()
+
+        m = Window()
+        r = self.export(m, torch.randn(2, 9), dynamic_axes={"x": {0: "b", 1: "t"}})
+        for b, t in (1, 1), (3, 7), (2, 40):
+            self.same(r, m, (torch.randn(b, t),))
+
     def test_guards_of_the_second_input(self):
         class Second(nn.Module):
             def forward(self, x, y):

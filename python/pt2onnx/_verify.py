@@ -9,7 +9,8 @@ import numpy as np
 
 Sizes = Dict[str, int]
 
-TOLERANCES = {"float64": (1e-7, 1e-6), "float32": (1e-5, 1e-4), "float16": (1e-2, 1e-2), "bfloat16": (5e-2, 5e-2)}
+# float32: coordinates of resized images are rounded at a few hundred pixels, and pixels differ.
+TOLERANCES = {"float64": (1e-7, 1e-6), "float32": (3e-5, 1e-4), "float16": (1e-2, 1e-2), "bfloat16": (5e-2, 5e-2)}
 
 
 @dataclass

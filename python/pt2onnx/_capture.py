@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import sys
 import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -20,6 +21,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._errors import CaptureError
 from ._example import Example, Sizes
 from ._program import is_unreal
+
+STRICT_STEPS = 2000             # lines of Python that strict export reads in some seconds
+NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
+    "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
+
 
 class _State:
     """What a run of a model may change: attributes, what lists and dicts hold, buffers."""
@@ -184,16 +190,14 @@ class Subject:
 
     def capture(self, sizes: Sizes, strict: bool = False) -> torch.export.ExportedProgram:
         """At these sizes and no others.  `strict`: see capture_symbolic; otherwise as it can be."""
-        args, kwargs = self.example.call_arguments(self._fakes(sizes))
-        if strict:
-            return self._export(args, kwargs, None, strict=True)
+        leaves = self._fakes(sizes)
         try:
-            return self._export(args, kwargs, None, strict=False)
+            return self._export(sizes, leaves, None, strict)
         except CaptureError as e:
-            if self.unreal:
+            if strict or self.unreal:
                 raise
             try:
-                return self._export(args, kwargs, None, strict=True)
+                return self._export(sizes, leaves, None, strict=True)
             except CaptureError:
                 raise e
 
@@ -201,11 +205,13 @@ class Subject:
         """At these sizes, with the symbols' axes free as far as PyTorch can.  `strict`: by reading
         the code of forward, so that int(0.7 * n) remains an expression; else by running it."""
         leaves = self._fakes(sizes)
-        args, kwargs = self.example.call_arguments(leaves)
-        return self._export(args, kwargs, self._free_axes(leaves, args, kwargs), strict)
+        return self._export(sizes, leaves, self._free_axes(leaves), strict)
 
-    def _export(self, args: tuple, kwargs: Dict[str, Any], shapes: Any,
+    def _export(self, sizes: Sizes, leaves: List[Any], shapes: Any,
                 strict: bool) -> torch.export.ExportedProgram:
+        if strict and self._own_steps(sizes) > STRICT_STEPS:
+            raise CaptureError("strict export: Python loops are too long to be read step by step")
+        args, kwargs = self.example.call_arguments(leaves)
         try:
             with self._restored():
                 return torch.export.export(self.model, args, kwargs or None,
@@ -216,8 +222,32 @@ class Subject:
             raise CaptureError("torch.export cannot capture the model: %s: %s" % (
                 type(e).__name__, str(e).strip())) from e
 
-    def _free_axes(self, leaves: List[Any], args: tuple, kwargs: Dict[str, Any]) -> Any:
+    def _own_steps(self, sizes: Sizes) -> int:
+        """How many lines of Python a run takes in code that is not PyTorch's."""
+        steps = 0
+
+        def step(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal steps
+            steps += event == "line"
+            return step
+
+        def enter(frame: Any, event: str, arg: Any) -> Any:
+            package = str(frame.f_globals.get("__name__")).split(".")[0]
+            return None if package in NOT_READ else step
+
+        before = sys.gettrace()
+        sys.settrace(enter)
+        try:
+            self._probe(sizes)
+        except Exception:
+            pass                                # what it took until then
+        finally:
+            sys.settrace(before)
+        return steps
+
+    def _free_axes(self, leaves: List[Any]) -> Any:
         """dynamic_shapes with AUTO at every declared place."""
+        args, kwargs = self.example.call_arguments(leaves)
         auto, axes = torch.export.Dim.AUTO, {}
         for leaf, axis, _ in self.example.resized(self.example.sizes):
             if axis is None:

@@ -236,6 +236,23 @@ class Honest(Exports):
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 200 << 10)
 
 
+    def test_long_loops_are_not_read(self):
+        from pt2onnx._capture import Subject
+        from pt2onnx._example import Example, declare_axes
+
+        class Cells(nn.Module):
+            def forward(self, x):
+                h, w = x.shape
+                return x.flatten()[torch.tensor([(i * w + j) for j in range(w) for i in range(h)])]
+
+        example = Example(Cells(), (torch.randn(4, 5),), {}, None)
+        declare_axes(example, {"x": {0: "h", 1: "w"}}, [])
+        subject = Subject(Cells(), example)
+        subject.capture({"h": 3, "w": 4}, strict=True)
+        with self.assertRaisesRegex(pt2onnx.CaptureError, "too long"):
+            subject.capture({"h": 90, "w": 60}, strict=True)
+
+
 class Computed(Exports):
     """Sizes that Python computes and torch.export's tracing makes numbers of."""
 

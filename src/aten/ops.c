@@ -73,27 +73,32 @@ bool p2o_idle_zeros(Dims *t, const Call *c, int arg, int i, Shape self, Dim *num
     return arg == 1;
 }
 
-static bool role_named(Str word, NumberRole *role)
+/* Which of the words stands behind the argument in "start:place end:place"; -1: none. */
+static int word_of(const char *list, const char *arg, const char *const *words, int n)
 {
-    static const char *const names[] = { "extent", "place", "pad", "factor", "setting", "none" };
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (!str_is(word, names[i]))
-            continue;
-        *role = (NumberRole)i;
-        return true;
+    for (Str rest = str_of(list ? list : ""), one, word; rest.n;) {
+        one = p2o_str_cut(rest, ' ', &rest);
+        Str name = p2o_str_cut(one, ':', &word);
+        for (int i = 0; i < n && str_is(name, arg); i++)
+            if (str_is(word, words[i]))
+                return i;
     }
-    return false;
+    return -1;
+}
+
+NumberMade p2o_op_made(const AtenOp *op, const char *arg)
+{
+    static const char *const words[] = { "never", "always", "axis" };
+    int                      i = word_of(op->made, arg, words, (int)COUNT_OF(words));
+    return i < 0 ? MADE_NEVER : (NumberMade)i;
 }
 
 NumberRole p2o_op_role(const AtenOp *op, const SchemaArg *a)
 {
-    NumberRole role;
-    for (Str rest = str_of(op->roles ? op->roles : ""), one, word; rest.n;) {
-        one = p2o_str_cut(rest, ' ', &rest);
-        Str name = p2o_str_cut(one, ':', &word);
-        if (str_is(name, a->name) && role_named(word, &role))
-            return role;
-    }
+    static const char *const words[] = { "extent", "place", "pad", "factor", "setting", "none" };
+    int                      i = word_of(op->roles, a->name, words, (int)COUNT_OF(words));
+    if (i >= 0)
+        return (NumberRole)i;
     if (a->base == SB_SYMINT || p2o_op_counts(op, a->name))
         return NUMBER_EXTENT;
     if (a->base == SB_SCALAR || a->base == SB_TENSOR)

@@ -23,6 +23,13 @@ typedef enum NumberRole {
     NUMBER_NONE              /* not looked at: what is asserted, say */
 } NumberRole;
 
+/* What modules of torch.nn make of sizes themselves; other numbers come from constructors. */
+typedef enum NumberMade {
+    MADE_NEVER,
+    MADE_ALWAYS,             /* output_size of MaxUnpool2d */
+    MADE_OF_AXIS             /* AdaptiveAvgPool2d((None, 1)): its own axis, or a number */
+} NumberMade;
+
 /* The number that item i of argument `arg` has where the call does nothing, its first argument having these
  * sizes.  false: that argument has none. */
 typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
@@ -40,6 +47,7 @@ typedef struct AtenOp {
     const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
     const char  *varies;     /* int and float arguments that may be known at run time only, by name; literals stay */
     const char  *roles;      /* of numbers that are not what their type says: "start:place end:place step:setting" */
+    const char  *made;       /* by modules of torch.nn: "output_size:axis"; see NumberMade */
     IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always does something */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
@@ -84,6 +92,7 @@ Ops          *p2o_ops_new(Arena *a, Dims *t);
 bool          p2o_op_counts(const AtenOp *op, const char *arg);
 bool          p2o_op_varies(const AtenOp *op, const char *arg);  /* and what counts */
 NumberRole    p2o_op_role(const AtenOp *op, const SchemaArg *a);
+NumberMade    p2o_op_made(const AtenOp *op, const char *arg);
 const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Tensor"; NULL: none */
 /* Rows in table order; NULL past the last. */
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);

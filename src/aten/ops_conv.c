@@ -44,7 +44,7 @@ static bool conv_list(Infer *in, const Call *c, const char *name, int n, int64_t
     return true;
 }
 
-/* Amounts may follow sizes. */
+/* Amounts may follow sizes; one that was the same in all captures is weighed as a number. */
 static bool conv_amounts(Infer *in, const Call *c, const char *name, int n, Dim *out)
 {
     bool given = names_arg(c, name) && p2o_call_arg(c, name)->kind != ARG_STR;
@@ -54,8 +54,12 @@ static bool conv_amounts(Infer *in, const Call *c, const char *name, int n, Dim 
         return false;
     }
     for (int i = 0; i < n; i++) {
-        Dim d = given ? dim_item(c, name, have == 1 ? 0 : i) : int_dim(in, 0);
+        Dim     d = given ? dim_item(c, name, have == 1 ? 0 : i) : int_dim(in, 0);
+        int64_t v;
         out[i] = p2o_resolve(in->bind, d);
+        if (is_soft(in, out[i]) && p2o_hint_in_all(in->bind, out[i], &v) &&
+            const_dim(in, out[i], name, &v))
+            out[i] = int_dim(in, v);
         if (p2o_dim_lt(in->dims, out[i], int_dim(in, 0)) == YES) {
             rule_fail(in, "%s is below 0", name);
             return false;
@@ -434,11 +438,12 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
     return transpose(lo, y, (const int64_t[]){ 2, 0, 1 });
 }
 
-#define CONV_ROLES "stride:setting groups:setting kernel_size:setting"
+#define CONV_ROLES \
+    "stride:setting groups:setting kernel_size:setting output_padding:pad"
 #define CONV_ROWS(n)                                                                               \
     { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "       \
       "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \
-      shape_conv, .lower = lower_conv, .roles = CONV_ROLES },                                                           \
+      shape_conv, .lower = lower_conv, .roles = CONV_ROLES },                \
     { "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, " \
       "str padding=\"valid\", SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",               \
       shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
@@ -450,7 +455,8 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
       shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
 
 #define CONV_SIZES "SymInt[] stride, SymInt[] padding, SymInt[] dilation"
-#define CONV_ROW(schema) { schema " -> Tensor", shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
+#define CONV_ROW(schema) \
+    { schema " -> Tensor", shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
 
 const AtenOp p2o_ops_conv[] = {
     CONV_ROWS(1),

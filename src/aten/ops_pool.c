@@ -778,10 +778,11 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
       .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES }
 #define ADAPTIVE_AVG_ROW(name, type, n) \
     { name "(Tensor self, " type "[" #n "] output_size) -> Tensor", shape_adaptive_pool, \
-      .lower = lower_adaptive_avg_pool, .counts = "output_size" }
+      .lower = lower_adaptive_avg_pool, .counts = "output_size", .made = "output_size:axis" }
 #define ADAPTIVE_MAX_ROW(n)                                                                         \
     { "adaptive_max_pool" #n "d(Tensor self, int[" #n "] output_size) -> (Tensor, Tensor)",          \
-      shape_adaptive_pool, .lower_many = lower_adaptive_max_pool, .counts = "output_size" }
+      shape_adaptive_pool, .lower_many = lower_adaptive_max_pool, .counts = "output_size", \
+      .made = "output_size:axis" }
 
 const AtenOp p2o_ops_pool[] = {
     MAX_POOL_ROWS(1),
@@ -805,8 +806,8 @@ const AtenOp p2o_ops_pool[] = {
     ADAPTIVE_MAX_ROW(2),
     ADAPTIVE_MAX_ROW(3),
     { "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", shape_max_unpool,
-      .lower = lower_max_unpool },
+      .lower = lower_max_unpool, .made = "output_size:always" },
     { "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-      shape_max_unpool, .lower = lower_max_unpool },
+      shape_max_unpool, .lower = lower_max_unpool, .made = "output_size:always" },
     { 0 },
 };

@@ -141,8 +141,10 @@ static void open_site(Sites *s, Site *x)
 
 static bool is_usual(const Site *x)
 {
-    double usual;
-    return x->schema->has_default && number_in(&x->schema->dflt, &usual) && usual == x->at[0] && !x->negative;
+    const Arg *d = &x->schema->dflt;
+    double     usual;
+    d = d->kind == ARG_LIST && d->n ? &d->items[0] : d;
+    return x->schema->has_default && number_in(d, &usual) && usual == x->at[0] && !x->negative;
 }
 
 /* stride=1 stands for [1, 1]. */
@@ -346,11 +348,33 @@ static bool stands_by_fixed(const Sites *s, const Site *x)
     return splits_fixed_size(s, x);
 }
 
+/* It was the size of its own axis: a module that leaves the axis as it is writes that, too. */
+static bool was_own_axis(const Site *x)
+{
+    const Arg *list = &x->call->args[p2o_schema_find(x->call->schema, x->schema->name)];
+    const Arg *self = &x->call->args[0];
+    int64_t    size;
+    if (list->kind != ARG_LIST || self->kind != ARG_VAR)
+        return false;
+    Shape s = self->var->recorded.shape;
+    int   axis = s.rank - (int)list->n + (int)(x->arg - list->items);
+    return axis >= 0 && axis < s.rank && p2o_dim_is_int(s.at[axis], &size) &&
+           (double)size == x->at[0];
+}
+
+/* Modules of torch.nn take numbers from their constructors, but make some of sizes. */
+static bool is_module_option(const Site *x, const Place *at)
+{
+    NumberMade made = x->call->op ? p2o_op_made(x->call->op, x->schema->name) : MADE_NEVER;
+    return at && at->library && made != MADE_ALWAYS && !(made == MADE_OF_AXIS && was_own_axis(x));
+}
+
 Evidence p2o_site_evidence(const Sites *s, const Site *x)
 {
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
-    return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind), .role = x->role, .spelled = x->spelled,
-                       .usual = is_usual(x), .fixed = stands_by_fixed(s, x), .setting = at && at->library,
+    return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind),
+                       .role = x->role, .spelled = x->spelled, .usual = is_usual(x),
+                       .fixed = stands_by_fixed(s, x), .setting = is_module_option(x, at),
                        .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };
 }

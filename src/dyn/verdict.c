@@ -49,7 +49,8 @@ static double bits_as_number(const Evidence *e)
     double bits = BITS_NUMBER + p2o_number_bits(e->at[0]);
     if (!is_one_number(e))
         return INFINITY;
-    if (e->role == NUMBER_SETTING || e->usual)
+    bool chosen = e->setting || e->spelled != SPELLED_NO;       /* once, by whoever wrote the model */
+    if (e->usual || (e->role == NUMBER_SETTING && chosen))
         return BITS_SETTING;
     if (e->spelled == SPELLED_YES || e->setting || (e->role == NUMBER_PLACE && e->at[0] == 0))
         return BITS_SPELLED;

@@ -260,7 +260,7 @@ static const struct {
 } beside_number[] = {
     { EXPR_ADD, 0, false, false },  { EXPR_SUB, 0, false, false }, { EXPR_SUB, 1, true, false },
     { EXPR_MUL, -1, false, true },  { EXPR_FLOOR, 0, false, true }, { EXPR_CEIL, 1, false, true },
-    { EXPR_MOD, 0, false, true },   { EXPR_LACK, -1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
+    { EXPR_MOD, 0, false, true },   { EXPR_LACK, 1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
     { EXPR_MAX, BITS_CLAMP, false, false },
 };
 
@@ -543,16 +543,6 @@ const Expr *p2o_expr_keep(Arena *a, const Expr *e)
 
 bool p2o_expr_is_number(const Expr *e) { return e->op == EXPR_NUMBER; }
 
-/* int(0.75 * n) is 3 * n // 4: floats have these shares as they are. */
-static Dim scaled_dim(Dims *t, Dim a, double share)
-{
-    enum { FINEST = 16 };
-    for (int64_t q = 1; q <= FINEST; q *= 2)
-        if (share * (double)q == floor(share * (double)q))
-            return p2o_dim_floordiv(t, p2o_dim_mul(t, a, p2o_dim_int(t, (int64_t)(share * (double)q))), p2o_dim_int(t, q));
-    return p2o_dim_fn(t, FN_TRUNC, share, a);
-}
-
 Dim p2o_expr_dim(const Bases *b, const Expr *e)
 {
     Dims *t = b->dims;
@@ -572,7 +562,7 @@ Dim p2o_expr_dim(const Bases *b, const Expr *e)
     case EXPR_ROOT: return p2o_dim_fn(t, FN_ISQRT, 0, x);
     case EXPR_BITS: return p2o_dim_fn(t, FN_BIT_LENGTH, 0, x);
     case EXPR_POWER: return p2o_dim_fn(t, FN_POW2, 0, x);
-    case EXPR_SCALED: return x ? scaled_dim(t, x, e->number) : NULL;
+    case EXPR_SCALED: return p2o_dim_fn(t, FN_TRUNC, e->number, x);
     case EXPR_RAISED: return p2o_dim_fn(t, FN_CEIL, e->number, x);
     case EXPR_ROUNDED: return p2o_dim_fn(t, FN_ROUND, e->number, x);
     default: return NULL;

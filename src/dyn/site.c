@@ -147,6 +147,9 @@ static bool is_usual(const Site *x)
     return x->schema->has_default && number_in(d, &usual) && usual == x->at[0] && !x->negative;
 }
 
+/* By its type: a step or a stride, but not an axis. */
+static bool takes_sizes(const Site *x) { return x->schema->base == SB_SYMINT; }
+
 /* stride=1 stands for [1, 1]. */
 static bool same_number(const Arg *x, const Arg *y)
 {
@@ -167,7 +170,7 @@ static void count_times(Collecting *w, const Site *x)
     void    **times = times_slot(w, x->call, fabs(x->at[0]));
     uintptr_t n = 1;
     for (size_t i = w->s->list.n; i > 0 && w->s->list.at[i - 1]->call == x->call; i--)
-        n += fabs(w->s->list.at[i - 1]->at[0]) == fabs(x->at[0]);
+        n += w->s->list.at[i - 1]->counted && fabs(w->s->list.at[i - 1]->at[0]) == fabs(x->at[0]);
     if (x->role == NUMBER_PLACE)
         n = (uintptr_t)*times + 1;
     if (n <= (uintptr_t)*times)
@@ -198,7 +201,8 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     if (x->whole && x->role == NUMBER_EXTENT && x->at[0] < 0 && !x->differs)
         return;                                 /* -1: whatever it takes */
     bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind && same_number(&x->arg[-1], x->arg);
-    if (x->role != NUMBER_SETTING && !is_usual(x) && !repeated)
+    x->counted = (x->role != NUMBER_SETTING || takes_sizes(x)) && !is_usual(x) && !repeated;
+    if (x->counted)
         count_times(w, x);
     VEC_PUSH(w->s->prog->arena, &w->s->list, x);
 }
@@ -362,6 +366,13 @@ static bool was_own_axis(const Site *x)
            (double)size == x->at[0];
 }
 
+/* A step that the user's own line does not have came from somewhere: it is weighed as any size. */
+static NumberRole role_here(const Site *x, const Place *at)
+{
+    bool computed = x->role == NUMBER_SETTING && takes_sizes(x) && x->spelled == SPELLED_NO && !(at && at->library);
+    return computed ? NUMBER_EXTENT : x->role;
+}
+
 /* Modules of torch.nn take numbers from their constructors, but make some of sizes. */
 static bool is_module_option(const Site *x, const Place *at)
 {
@@ -373,7 +384,7 @@ Evidence p2o_site_evidence(const Sites *s, const Site *x)
 {
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
     return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind),
-                       .role = x->role, .spelled = x->spelled, .usual = is_usual(x),
+                       .role = role_here(x, at), .spelled = x->spelled, .usual = is_usual(x),
                        .fixed = stands_by_fixed(s, x), .setting = is_module_option(x, at),
                        .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };

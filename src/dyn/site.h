@@ -17,6 +17,7 @@ typedef struct Site {
     bool             whole;     /* an int */
     bool             negative;  /* `at` has its sign turned: a place counted from the end */
     bool             differs;   /* between captures */
+    bool             counted;   /* its line has to have it: it is neither usual nor one more of a list of the same */
     double           at[MAX_CAPTURES];
     Dim              open;      /* the symbol that stands for it; NULL: none does */
     bool             done;      /* weighed, and settled */

@@ -18,6 +18,7 @@ enum {
     BITS_UNMOVED = 12,          /* more there, where sizes hardly moved: what is computed of them may well stay */
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
+    BITS_FILLS_UP = -2,         /* more there, of what is lacking to a multiple */
     BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
     BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
 };
@@ -49,8 +50,7 @@ static double bits_as_number(const Evidence *e)
     double bits = BITS_NUMBER + p2o_number_bits(e->at[0]);
     if (!is_one_number(e))
         return INFINITY;
-    bool chosen = e->setting || e->spelled != SPELLED_NO;       /* once, by whoever wrote the model */
-    if (e->usual || (e->role == NUMBER_SETTING && chosen))
+    if (e->usual || e->role == NUMBER_SETTING)
         return BITS_SETTING;
     if (e->spelled == SPELLED_YES || e->setting || (e->role == NUMBER_PLACE && e->at[0] == 0))
         return BITS_SPELLED;
@@ -146,7 +146,8 @@ static double bits_here(const Evidence *e, const Reading *r)
 {
     double said[8];
     int    nsaid = 0;
-    return r->bits + bits_of_sizes(e, r) - (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
+    double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP : 0;
+    return r->bits + fills + bits_of_sizes(e, r) - (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
 }
 
 /* They agree wherever the model works. */
@@ -226,8 +227,8 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
     const char *next = v->rival ? p2o_expr_text(a, v->rival->of, v->rival->expr) : NULL;
     if (!best)
         return "no simple expression of the sizes gives that";
-    if (isfinite(v->number_bits) && (!v->rival || v->number_bits <= v->rival_bits + MARGIN))
-        next = p2o_printf(a, "the number %s", p2o_format_f64(number, e->at[0]));
+    if (isfinite(v->number_bits))
+        return p2o_printf(a, "%s or the number %s", best, p2o_format_f64(number, e->at[0]));
     return next && v->margin < MARGIN ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
 }
 

@@ -459,6 +459,14 @@ static bool refuse_unsettled(Settling *s)
     return true;
 }
 
+/* Any reshape has room for a 1: that the others fit beside it says nothing of it. */
+static bool is_doubtful_one(const Settling *s, const Site *x)
+{
+    int64_t v;
+    return x->call->op && x->call->op->reshapes && x->spelled == SPELLED_NO &&
+           p2o_dim_is_int(p2o_resolve(s->bind, x->open), &v) && v == 1;
+}
+
 /* Numbers that no rule and no search has looked at: factors, settings, pads of 0, places from the end. */
 static bool weigh_rest(Settling *s)
 {
@@ -466,7 +474,7 @@ static bool weigh_rest(Settling *s)
     int n = 0;
     for (size_t i = 0; i < s->sites.list.n && n < MOST; i++) {
         Site *x = s->sites.list.at[i];
-        if (x->done || (x->open && p2o_bind_why(s->bind, x->open) != BIND_AS_NUMBER))
+        if (x->done || (x->open && p2o_bind_why(s->bind, x->open) != BIND_AS_NUMBER && !is_doubtful_one(s, x)))
             continue;
         Evidence e = evidence_of(s, x);
         x->verdict = p2o_weigh(&e, own_readings(s, x));

@@ -65,10 +65,11 @@ static double bits_as_number(const Evidence *e)
     return e->spelled == SPELLED_NO ? bits + fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved) : bits;
 }
 
-/* A float that nobody writes, in a single capture: something computed it. */
+/* A float that nobody writes, or a factor that does nothing: something computed it, and one capture does not say what. */
 static bool is_computed(const Evidence *e, const Verdict *v)
 {
-    return e->ncapture == 1 && e->spelled == SPELLED_NO && v->number_bits > DEAREST;
+    bool idle = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
+    return e->ncapture == 1 && e->spelled == SPELLED_NO && !e->setting && (idle || v->number_bits > DEAREST);
 }
 
 /* A float holds the bits of its mantissa, unless it is a short one. */
@@ -195,7 +196,7 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
             v->best_bits = bits;
         }
     }
-    for (int i = 0; i < r->n; i++) {
+    for (int i = 0; i < r->n && v->best; i++) {
         double bits = bits_here(e, &r->list[i]);
         if (&r->list[i] == v->best || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
             is_the_number(e, &r->list[i]))

@@ -306,7 +306,7 @@ static int command_run(Options *o)
 }
 
 /* {"captures": [{..}, ..], "checks": [..]} as lines, and as Python that makes the files. */
-static void show_plan(const char *json)
+static void show_plan(const Options *o, const char *json)
 {
     static const char *const titles[] = { "captures", "checks" };
     char        names[2][4096] = { "", "" };
@@ -330,7 +330,10 @@ static void show_plan(const char *json)
            "for kind, sizes in plan.items():                # example(batch=2, seq=97): the model's arguments\n"
            "    for i, s in enumerate(sizes, 1):\n"
            "        torch.export.save(torch.export.export(model, example(**s)), f\"{kind[:-1]}{i}.pt2\")\n\n"
-           "pt2onnx%s OUT.onnx%s\n", json, names[0], names[1]);
+           "pt2onnx%s OUT.onnx", json, names[0]);
+    for (size_t i = 0; i < o->ninput; i++)
+        printf(" --input '%s'", o->inputs[i]);
+    printf("%s\n", names[1]);
 }
 
 static int command_plan(Options *o)
@@ -349,7 +352,7 @@ static int command_plan(Options *o)
     if (json && o->json)
         printf("%s\n", json);
     else if (json)
-        show_plan(json);
+        show_plan(o, json);
     return finish(c, s);
 }
 

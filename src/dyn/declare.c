@@ -23,7 +23,8 @@ void p2o_declare_rest(Program *p)
         Dim *at = NEW_N(p->arena, Dim, (size_t)v->tensor->rank + 1);
         for (int k = 0; k < v->tensor->rank; k++)
             at[k] = p2o_dim_int(p->dims, v->tensor->sizes[k]);
-        v->type = (Type){ .kind = TY_TENSOR, .dtype = v->tensor->dtype, .shape = { v->tensor->rank, at } };
+        v->type = (Type){ .kind = TY_TENSOR, .dtype = v->tensor->dtype,
+                          .shape = { v->tensor->rank, at } };
     }
 }
 
@@ -42,7 +43,8 @@ static Var *find_input(Program *p, Str name)
     for (size_t i = 0; i < p->inputs.n; i++)
         if (p->inputs.at[i].var && str_is(name, p->inputs.at[i].name))
             return p->inputs.at[i].var;
-    p2o_diag_advise(p->diags, DIAG_MISUSE, 0, input_list(p), "no input is called '%.*s'", STR_ARG(name));
+    p2o_diag_advise(p->diags, DIAG_MISUSE, 0, input_list(p), "no input is called '%.*s'",
+                    STR_ARG(name));
     return NULL;
 }
 
@@ -73,9 +75,10 @@ void p2o_declare_ints(Program *p, Bindings *b)
     for (size_t i = 0; i < p->inputs.n; i++) {
         const Var *v = p->inputs.at[i].var;
         Str        name = str_of(p->inputs.at[i].name);
-        Dim        captured = v && v->recorded.kind == TY_INT ? p2o_resolve(b, v->recorded.value) : NULL;
-        if (captured && p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER && is_dim_name(name) &&
-            !p2o_dim_has_sym(p->dims, name))
+        Dim        captured = v && v->recorded.kind == TY_INT ? p2o_resolve(b, v->recorded.value)
+                                                              : NULL;
+        if (captured && p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER &&
+            is_dim_name(name) && !p2o_dim_has_sym(p->dims, name))
             p2o_bind(b, captured, user_symbol(p, b, name, captured));
     }
 }
@@ -106,28 +109,33 @@ static Dim pinned_to(const Program *p, Dim sym)
 static bool name_axis(Program *p, Bindings *b, Str input, int axis, Dim *at, Str name)
 {
     if (!is_dim_name(name)) {
-        p2o_diag_advise(p->diags, DIAG_MISUSE, 0, "a name has letters, digits and _; ? leaves the axis as it is",
-                        "'%.*s' is no name for axis %d of '%.*s'", STR_ARG(name), axis, STR_ARG(input));
+        p2o_diag_advise(p->diags, DIAG_MISUSE, 0,
+                        "a name has letters, digits and _; ? leaves the axis as it is",
+                        "'%.*s' is no name for axis %d of '%.*s'", STR_ARG(name), axis,
+                        STR_ARG(input));
         return false;
     }
     Dim captured = p2o_resolve(b, *at), sym = user_symbol(p, b, name, captured);
     int64_t want, have;
     if (captured == sym)
         return true;
-    if (p2o_dim_hint(p->dims, sym, &want) && p2o_dim_hint(p->dims, captured, &have) && want != have) {
+    if (p2o_dim_hint(p->dims, sym, &want) && p2o_dim_hint(p->dims, captured, &have) &&
+        want != have) {
         p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0, "use another name for one of them",
-                        "'%.*s' names sizes that differed at capture: %lld, and %lld for axis %d of '%.*s'",
+                        "'%.*s' names sizes that differed at capture: %lld, and %lld for axis %d "
+                        "of '%.*s'",
                         STR_ARG(name), (long long)want, (long long)have, axis, STR_ARG(input));
         return false;
     }
     Dim number = pinned_to(p, sym);
     if (p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER)
-        p2o_bind(b, captured, number ? number : sym);   /* the capture's symbol takes the user's name */
+        p2o_bind(b, captured, number ? number : sym);   /* the capture's symbol takes the user's
+                                                         * name */
     else if (captured == number)
         return true;
     else if (p2o_dim_is_sym(captured))
-        p2o_diag(p->diags, DIAG_NOTE, 0, "%s and %.*s are one size in the capture", p2o_dim_name(captured),
-                 STR_ARG(name));
+        p2o_diag(p->diags, DIAG_NOTE, 0, "%s and %.*s are one size in the capture",
+                 p2o_dim_name(captured), STR_ARG(name));
     else
         *at = sym;
     return true;
@@ -158,8 +166,8 @@ bool p2o_declare_axis(Program *p, Bindings *b, Str input, int64_t axis, Str name
     if (!v)
         return false;
     if (!p2o_wrap_dim(axis, v->recorded.shape.rank, false, &k)) {
-        p2o_diag(p->diags, DIAG_MISUSE, 0, "'%.*s' has no axis %lld: its rank is %d", STR_ARG(input),
-                 (long long)axis, v->recorded.shape.rank);
+        p2o_diag(p->diags, DIAG_MISUSE, 0, "'%.*s' has no axis %lld: its rank is %d",
+                 STR_ARG(input), (long long)axis, v->recorded.shape.rank);
         return false;
     }
     if (!name.n)
@@ -170,7 +178,8 @@ bool p2o_declare_axis(Program *p, Bindings *b, Str input, int64_t axis, Str name
 static Str without_brackets(Str s)
 {
     s = p2o_str_trim(s);
-    if (s.n >= 2 && ((s.p[0] == '[' && s.p[s.n - 1] == ']') || (s.p[0] == '(' && s.p[s.n - 1] == ')')))
+    if (s.n >= 2 && ((s.p[0] == '[' && s.p[s.n - 1] == ']') ||
+                     (s.p[0] == '(' && s.p[s.n - 1] == ')')))
         s = (Str){ s.p + 1, s.n - 2 };
     return p2o_str_trim(s);
 }
@@ -214,8 +223,8 @@ bool p2o_declare_range(Program *p, Bindings *b, Str spec)
     Str     range, name = p2o_str_trim(p2o_str_cut(spec, '=', &range));
     int64_t lo, hi;
     if (!is_dim_name(name) || !parse_range(p2o_str_trim(range), &lo, &hi)) {
-        p2o_diag_advise(p->diags, DIAG_MISUSE, 0, "write NAME=N or NAME=LO..HI", "'%.*s' is no size or range",
-                        STR_ARG(spec));
+        p2o_diag_advise(p->diags, DIAG_MISUSE, 0, "write NAME=N or NAME=LO..HI",
+                        "'%.*s' is no size or range", STR_ARG(spec));
         return false;
     }
     bool known = p2o_dim_has_sym(p->dims, name);

@@ -834,7 +834,8 @@ Dim p2o_guard_dim(const Guard *g, Dims *t, int side)
 
 const char *p2o_dim_python(Dims *t, Dim d)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
     Buf               b = { .arena = p2o_dims_arena(t) };
     for (const char *s = p2o_dim_text(t, d); *s;) {
         size_t      n = strspn(s, letters);

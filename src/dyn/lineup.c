@@ -4,9 +4,11 @@ typedef struct Aligning {
     Lineup   *l;
     Bindings *bind;
     int       k;                /* the capture that is lined up with the first */
-    bool      check;            /* it is only held against the first, which may compute sizes that it has as numbers */
+    bool      check;            /* it is only held against the first, which may compute sizes that
+                                 * it has as numbers */
     Var     **to_first;         /* its Vars, by id, to those of the first */
-    bool     *gone;             /* of the first's Vars, by id: what makes them is not in capture k */
+    bool     *gone;             /* of the first's Vars, by id: what makes them is not in
+                                 * capture k */
 } Aligning;
 
 static Arg copy_arg(Lineup *l, const Arg *x);
@@ -21,7 +23,8 @@ static bool one_against_more(const Program *p, const Program *q)
     for (size_t i = 0; i < p->main->inputs.n && i < q->main->inputs.n; i++) {
         Shape s = p->main->inputs.at[i]->recorded.shape, t = q->main->inputs.at[i]->recorded.shape;
         for (int k = 0; k < s.rank && k < t.rank; k++)
-            if (p2o_dim_is_int(s.at[k], &v) && p2o_dim_is_int(t.at[k], &w) && v != w && (v == 1 || w == 1))
+            if (p2o_dim_is_int(s.at[k], &v) && p2o_dim_is_int(t.at[k], &w) && v != w &&
+                (v == 1 || w == 1))
                 return true;
     }
     return false;
@@ -32,8 +35,10 @@ static bool part_ways(const Aligning *a, Loc loc, const char *what)
     const Program *p = first_of(a), *q = other_of(a);
     p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, loc,
                     one_against_more(p, q)
-                        ? "at a size of 1 PyTorch may record another program: take captures at 2 and more"
-                        : "capture the same model in the same mode; a Python `if` on a size makes two models",
+                        ? "at a size of 1 PyTorch may record another program: take captures at 2 "
+                          "and more"
+                        : "capture the same model in the same mode; a Python `if` on a size makes "
+                          "two models",
                     "captures %d and %d part ways: %s", p->capture, q->capture, what);
     return false;
 }
@@ -41,12 +46,14 @@ static bool part_ways(const Aligning *a, Loc loc, const char *what)
 static const char *place_text(const Program *p, const Call *c)
 {
     const Place *at = p2o_place_at(p->diags, c->loc);
-    return at && at->file ? p2o_printf(p->arena, "%s (%s:%u)", c->target, at->file, at->line) : c->target;
+    return at && at->file ? p2o_printf(p->arena, "%s (%s:%u)", c->target, at->file, at->line)
+                          : c->target;
 }
 
 static bool differs_in(const Aligning *a, const Call *c, const Call *d, const char *how)
 {
-    return part_ways(a, c->loc, p2o_printf(first_of(a)->arena, "%s %s %s", place_text(first_of(a), c), how,
+    return part_ways(a, c->loc, p2o_printf(first_of(a)->arena, "%s %s %s",
+                                           place_text(first_of(a), c), how,
                                            place_text(other_of(a), d)));
 }
 
@@ -87,7 +94,8 @@ static bool has_numbers(const Call *c)
     return false;
 }
 
-/* v is x after calls that the first capture lacked.  Copies that capture k lacks do nothing at any size. */
+/* v is x after calls that the first capture lacked.  Copies that capture k lacks do nothing at any
+ * size. */
 static bool is_put_in_after(const Aligning *a, const Var *v, const Var *x)
 {
     while (x && a->gone[x->id] && !has_numbers(x->def))
@@ -111,7 +119,8 @@ static void take_put_in(const Aligning *a, Arg *x, const Arg *y)
     if (x->kind != ARG_VAR || y->kind != ARG_VAR)
         return;
     Var *first = a->to_first[y->var->id];
-    if (first && first != x->var && stand_in(a, x->var) != stand_in(a, first) && is_put_in_after(a, first, x->var))
+    if (first && first != x->var && stand_in(a, x->var) != stand_in(a, first) &&
+        is_put_in_after(a, first, x->var))
         x->var = first;
 }
 
@@ -128,15 +137,18 @@ static bool is_same_target(const Call *c, const Call *d)
 
 static bool fits(const Aligning *a, const Call *c, const Call *d, bool strict);
 
-static bool is_number_var(const Arg *x) { return x->kind == ARG_VAR && x->var->recorded.kind > TY_TENSOR; }
+static bool is_number_var(const Arg *x)
+{
+    return x->kind == ARG_VAR && x->var->recorded.kind > TY_TENSOR;
+}
 
 /* From None, or 0; to None, or past all sizes. */
 static bool is_whole_axis(const Arg *x, const Arg *y)
 {
     const Arg *number = x->kind == ARG_NONE ? y : x;
     int64_t    v;
-    return (x->kind == ARG_NONE || y->kind == ARG_NONE) && number->kind == ARG_INT && p2o_dim_is_int(number->i, &v) &&
-           (v == 0 || v == INT64_MAX);
+    return (x->kind == ARG_NONE || y->kind == ARG_NONE) && number->kind == ARG_INT &&
+           p2o_dim_is_int(number->i, &v) && (v == 0 || v == INT64_MAX);
 }
 
 /* A size that the first computes is a number in a check. */
@@ -157,7 +169,9 @@ static bool arg_fits(const Aligning *a, NumberRole role, const Arg *x, const Arg
         return false;
     switch (x->kind) {
     case ARG_VAR: return is_same_value(a, x->var, y->var);
-    case ARG_INT: return x->i == y->i || (number && p2o_dim_is_int(x->i, NULL) && p2o_dim_is_int(y->i, NULL));
+    case ARG_INT:
+        return x->i == y->i ||
+               (number && p2o_dim_is_int(x->i, NULL) && p2o_dim_is_int(y->i, NULL));
     case ARG_FLOAT: return number || x->f == y->f || (x->f != x->f && y->f != y->f);
     case ARG_BOOL: return x->b == y->b;
     case ARG_DTYPE: return x->dtype == y->dtype;
@@ -195,12 +209,13 @@ static bool is_only_expanded(const Program *p, const Var *v)
     return true;
 }
 
-/* PyTorch drops leading sizes of 1 ahead of an expand, as in x[:m] = y at m = 1.  With or without them the
- * expand gives the same. */
+/* PyTorch drops leading sizes of 1 ahead of an expand, as in x[:m] = y at m = 1.  With or without
+ * them the expand gives the same. */
 static bool drops_ones(const Aligning *a, const Call *c, const Call *d)
 {
-    return c->op->reshapes && d->op->reshapes && c->nouts == 1 && c->outs[0] && d->outs[0] && c->nargs > 1 &&
-           c->args[1].kind == ARG_LIST && d->args[1].kind == ARG_LIST && c->args[1].n != d->args[1].n &&
+    return c->op->reshapes && d->op->reshapes && c->nouts == 1 && c->outs[0] && d->outs[0] &&
+           c->nargs > 1 && c->args[1].kind == ARG_LIST && d->args[1].kind == ARG_LIST &&
+           c->args[1].n != d->args[1].n &&
            is_only_expanded(first_of(a), c->outs[0]) && is_only_expanded(other_of(a), d->outs[0]);
 }
 
@@ -237,7 +252,8 @@ static void lengthen(const Aligning *a, Arg *x, uint32_t n)
 {
     Arg *items = NEW_N(first_of(a)->arena, Arg, (size_t)n + 1);
     for (uint32_t i = 0; i < n; i++)
-        items[i] = i < n - x->n ? arg_int(p2o_dim_int(first_of(a)->dims, 1)) : x->items[i - (n - x->n)];
+        items[i] = i < n - x->n ? arg_int(p2o_dim_int(first_of(a)->dims, 1))
+                                : x->items[i - (n - x->n)];
     *x = arg_list(items, n);
 }
 
@@ -253,7 +269,8 @@ static const Call *with_dropped_ones(const Aligning *a, Call *c, const Call *d)
     lengthen(a, &copy->args[1], n);
     c->outs[0]->recorded = with_leading_ones(a, c->outs[0]->recorded, n);
     for (int k = 1; k < a->k && c->outs[0]->also; k++)
-        ((Type *)(uintptr_t)c->outs[0]->also)[k - 1] = with_leading_ones(a, c->outs[0]->also[k - 1], n);
+        ((Type *)(uintptr_t)c->outs[0]->also)[k - 1] =
+            with_leading_ones(a, c->outs[0]->also[k - 1], n);
     return copy;
 }
 
@@ -321,7 +338,8 @@ static bool pass_over(Aligning *a, const Call *d)
     return true;
 }
 
-/* A call that the captures before lack, as it did nothing there: a copy of it takes part from here on. */
+/* A call that the captures before lack, as it did nothing there: a copy of it takes part from here
+ * on. */
 static bool put_in(Aligning *a, Body *x, size_t at, const Call *d, size_t *row)
 {
     Program *p = first_of(a);
@@ -411,11 +429,13 @@ static bool line_up_calls(Aligning *a, Body *x, const Body *y, size_t *row)
             leave_out(a, c, row);
             i++;
         } else if (c && d) {
-            return differs_in(a, c, d, is_same_target(c, d) ? "has other arguments than" : "against");
+            return differs_in(a, c, d,
+                              is_same_target(c, d) ? "has other arguments than" : "against");
         } else {
             const Program *p = c ? first_of(a) : other_of(a);
-            return part_ways(a, c ? c->loc : d->loc, p2o_printf(p->arena, "%s has no match in the other",
-                                                                place_text(p, c ? c : d)));
+            return part_ways(a, c ? c->loc : d->loc,
+                             p2o_printf(p->arena, "%s has no match in the other",
+                                        place_text(p, c ? c : d)));
         }
     }
     return true;
@@ -519,8 +539,10 @@ bool p2o_line_up(Lineup *l, Bindings *b)
     Program *p = l->p[0];
     p->main = copy_body(l, p->main);
     for (int k = 1; k < l->n; k++) {
-        Aligning a = { .l = l, .bind = b, .k = k, .check = k >= p2o_nfit(b), .to_first = NEW_N(p->arena, Var *, (size_t)l->p[k]->nvar + 1),
-                       .gone = NEW_N(p->arena, bool, (size_t)p->nvar + l->p[k]->main->calls.n + 1) };
+        Aligning a = { .l = l, .bind = b, .k = k, .check = k >= p2o_nfit(b),
+                       .to_first = NEW_N(p->arena, Var *, (size_t)l->p[k]->nvar + 1),
+                       .gone = NEW_N(p->arena, bool,
+                                     (size_t)p->nvar + l->p[k]->main->calls.n + 1) };
         if (!line_up_one(&a))
             return false;
     }
@@ -537,7 +559,8 @@ static void note_checked_sizes(Program *const *p, int n, Bindings *b, size_t whi
             p2o_set_hint_at(b, sym, k, size);
 }
 
-static bool name_axis_that_differs(Program *const *p, int n, Bindings *b, const InputSpec *input, size_t which, int axis)
+static bool name_axis_that_differs(Program *const *p, int n, Bindings *b, const InputSpec *input,
+                                   size_t which, int axis)
 {
     int64_t size[MAX_CAPTURES];
     Dim    *at = (Dim *)(uintptr_t)&input->var->type.shape.at[axis];
@@ -562,8 +585,10 @@ static bool name_axis_that_differs(Program *const *p, int n, Bindings *b, const 
         int64_t had;
         if (p2o_hint_at(b, *at, k, &had) && had != size[k]) {
             p2o_diag_advise(p[0]->diags, DIAG_NOT_DYNAMIC, 0, "use another name for one of them",
-                            "'%s' names sizes that differ in capture %d: %lld, and %lld for axis %d of '%s'",
-                            p2o_dim_name(*at), p[k]->capture, (long long)had, (long long)size[k], axis, input->name);
+                            "'%s' names sizes that differ in capture %d: %lld, and %lld for "
+                            "axis %d of '%s'",
+                            p2o_dim_name(*at), p[k]->capture, (long long)had, (long long)size[k],
+                            axis, input->name);
             return false;
         }
         p2o_set_hint_at(b, *at, k, size[k]);
@@ -587,15 +612,18 @@ bool p2o_line_up_inputs(Program *const *p, int n, Bindings *b)
         if (p[k]->main->inputs.n != p[0]->main->inputs.n)
             return part_ways(&a, 0, "they have different numbers of inputs");
         for (size_t i = 0; i < p[0]->main->inputs.n; i++) {
-            const Type *x = &p[0]->main->inputs.at[i]->recorded, *y = &p[k]->main->inputs.at[i]->recorded;
+            const Type *x = &p[0]->main->inputs.at[i]->recorded;
+            const Type *y = &p[k]->main->inputs.at[i]->recorded;
             if (x->kind != y->kind || x->dtype != y->dtype || x->shape.rank != y->shape.rank)
-                return part_ways(&a, 0, p2o_printf(p[0]->arena, "input %zu has another type", i + 1));
+                return part_ways(&a, 0,
+                                 p2o_printf(p[0]->arena, "input %zu has another type", i + 1));
         }
     }
     for (size_t i = 0; i < p[0]->inputs.n; i++) {
         const InputSpec *s = &p[0]->inputs.at[i];
         size_t           which = s->var ? input_index(p[0], s->var) : 0;
-        for (int axis = 0; s->var && which < p[0]->main->inputs.n && axis < s->var->type.shape.rank; axis++)
+        for (int axis = 0; s->var && which < p[0]->main->inputs.n && axis < s->var->type.shape.rank;
+             axis++)
             if (!name_axis_that_differs(p, n, b, s, which, axis))
                 return false;
     }

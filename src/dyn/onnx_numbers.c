@@ -635,7 +635,7 @@ static void see_window_steps(Weighing *w, const NodeCall *k, const Attr *a)
 static void see_windows(Weighing *w, const NodeCall *k, const Attr *a)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, k->call.loc);
-    bool         adaptive = at && at->text && strstr(at->text, "adaptive_");    /* traced as plain */
+    bool         adaptive = at && at->text && strstr(at->text, "adaptive_"); /* traced as plain */
     see_window_steps(w, k, a);
     for (size_t i = 0; a->kind == ATTR_INTS && i < a->n; i++) {
         bool computed = adaptive && a->ints[i] > 1 &&

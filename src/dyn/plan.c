@@ -6,12 +6,13 @@
 #include "base/vec.h"
 #include "dyn/grammar.h"
 
-/* Large, middling and small sizes to choose from; neighbours differ in their remainders of 2, 3, 4, 5, 7 and 8.  What is
- * large in one capture is small in another, for each pair of symbols. */
+/* Large, middling and small sizes to choose from; neighbours differ in their remainders of 2, 3, 4,
+ * 5, 7 and 8.  What is large in one capture is small in another, for each pair of symbols. */
 static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122, 106 },
                                                 { 40, 51, 34, 61, 46, 37, 58, 67 },
                                                 { 9, 7, 11, 14, 13, 6, 10, 15 } };
-/* The last are those of a check in which all symbols are equal: some models do otherwise with squares. */
+/* The last are those of a check in which all symbols are equal: some models do otherwise with
+ * squares. */
 static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
                                                 { 16, 32, 64, 8, 16, 32, 64, 8 },
                                                 { 20, 30, 100, 50, 24, 60, 90, 80 },
@@ -36,9 +37,12 @@ static void choose(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
 {
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < PLAN_CAPTURES; k++)
-            p->captures[k][i] = inside(t, symbols[i], pool[(k + i) % PLAN_CAPTURES][(3 * i + turn * (2 * k + 1) + k * (turn / 8)) % 8]);
+            p->captures[k][i] = inside(t, symbols[i],
+                                       pool[(k + i) % PLAN_CAPTURES]
+                                           [(3 * i + turn * (2 * k + 1) + k * (turn / 8)) % 8]);
         for (int k = 0; k < PLAN_CHECKS - 1; k++)
-            p->checks[k][i] = inside(t, symbols[i], checks[(k + i) % (PLAN_CHECKS - 1)][(3 * i + k + turn) % 8]);
+            p->checks[k][i] = inside(t, symbols[i],
+                                     checks[(k + i) % (PLAN_CHECKS - 1)][(3 * i + k + turn) % 8]);
         p->checks[PLAN_CHECKS - 1][i] = inside(t, symbols[i], checks[PLAN_CHECKS - 1][turn % 8]);
     }
 }
@@ -63,7 +67,8 @@ static void note_expr(void *user, const Expr *e, double bits, const double *valu
     if (bits > CHEAP)
         return;
     for (int i = PLAN_CAPTURES; i < c->bases->npoint; i++)
-        s.probe += p2o_expr_eval(c->bases, e, i, &v) ? v * sqrt(i) : 0;      /* roots: no two sums agree by chance */
+        s.probe += p2o_expr_eval(c->bases, e, i, &v) ? v * sqrt(i) : 0;     /* roots: no two sums
+                                                                             * agree by chance */
     for (int k = 0; k < PLAN_CAPTURES; k++)
         s.captured[k] = values[k];
     VEC_PUSH(c->arena, &c->list, s);
@@ -86,7 +91,8 @@ static bool is_number_to(const Seen *s)
     return s->captured[0] == s->captured[1] && s->captured[1] == s->captured[2];
 }
 
-/* Pairs of neighbours that the captures do not tell apart and another size does; and what looks like a number. */
+/* Pairs of neighbours that the captures do not tell apart and another size does; and what looks
+ * like a number. */
 static size_t confusions(Dims *t, const Dim *symbols, int n, const Plan *p)
 {
     Arena    *a = p2o_dims_arena(t);
@@ -117,7 +123,8 @@ static size_t confusions(Dims *t, const Dim *symbols, int n, const Plan *p)
     return count;
 }
 
-static bool has_remainder(int64_t (*at)[PLAN_MOST], int n, int symbol, int64_t by, int64_t remainder)
+static bool has_remainder(int64_t (*at)[PLAN_MOST], int n, int symbol, int64_t by,
+                          int64_t remainder)
 {
     for (int k = 0; k < n; k++)
         if (at[k][symbol] % by == remainder)
@@ -125,8 +132,8 @@ static bool has_remainder(int64_t (*at)[PLAN_MOST], int n, int symbol, int64_t b
     return false;
 }
 
-/* A remainder that a symbol has in no capture hides what depends on it: of small numbers each counts, checks included,
- * and of others a symbol must have more than one. */
+/* A remainder that a symbol has in no capture hides what depends on it: of small numbers each
+ * counts, checks included, and of others a symbol must have more than one. */
 static size_t hidden_remainders(Plan *p, int n)
 {
     enum { WEIGHT = 1 << CHEAP, SMALL = 4 };
@@ -138,7 +145,8 @@ static size_t hidden_remainders(Plan *p, int n)
             for (int64_t r = 0; r < by[k]; r++) {
                 bool captured = has_remainder(p->captures, PLAN_CAPTURES, i, by[k], r);
                 among += captured;
-                if (by[k] <= SMALL && !captured && !has_remainder(p->checks, PLAN_CHECKS, i, by[k], r))
+                if (by[k] <= SMALL && !captured &&
+                    !has_remainder(p->checks, PLAN_CHECKS, i, by[k], r))
                     count += WEIGHT;
             }
             count += among < 2 ? WEIGHT : 0;

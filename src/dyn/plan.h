@@ -1,8 +1,10 @@
-/* Sizes in general position: where to take captures so that no two plausible expressions agree on all of them.
+/* Sizes in general position: where to take captures so that no two plausible expressions agree on
+ * all of them.
  *
- * Three captures, far apart, with all remainders of small numbers among them, and some to check with: small
- * sizes, powers of two, round ones.  Which of the sizes at hand are taken is decided by enumerating the grammar:
- * as few pairs of cheap expressions as possible have the same values in all captures. */
+ * Three captures, far apart, with all remainders of small numbers among them, and some to check
+ * with: small sizes, powers of two, round ones.  Which of the sizes at hand are taken is decided by
+ * enumerating the grammar: as few pairs of cheap expressions as possible have the same values in
+ * all captures. */
 #ifndef P2O_DYN_PLAN_H
 #define P2O_DYN_PLAN_H
 

@@ -18,7 +18,8 @@ typedef struct Settling {
     Sites         sites;
     VEC(Dim)      symbols;              /* of the inputs: what is really dynamic */
     Bases         bases;
-    Map           present;              /* what it was in the first capture -> Present *: sizes of all tensors */
+    Map           present;              /* what it was in the first capture -> Present *: sizes of
+                                         * all tensors */
     size_t        npresent;
     Map           places;               /* Call * -> which of the program's calls, from 1 */
     Map           readings;             /* values -> Readings * */
@@ -63,7 +64,8 @@ static bool has_sites(const Program *p, const Bindings *b)
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         const Var *v = p->main->inputs.at[i];
         for (int k = 0; k < v->type.shape.rank; k++)
-            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) && !p2o_dim_is_int(v->type.shape.at[k], NULL))
+            if (p2o_dim_is_int(v->recorded.shape.at[k], NULL) &&
+                !p2o_dim_is_int(v->type.shape.at[k], NULL))
                 return true;
     }
     return false;
@@ -106,7 +108,8 @@ typedef struct PresentSize {
     size_t made;                        /* by this call of the program */
 } PresentSize;
 
-typedef struct Present {                /* sizes of tensors that were the same in the first capture */
+typedef struct Present {                /* sizes of tensors that were the same in the first
+                                         * capture */
     VEC(PresentSize) list;
 } Present;
 
@@ -114,8 +117,8 @@ static void add_present(Settling *s, Dim d, size_t made)
 {
     enum { MOST = 512 };
     int64_t first;
-    if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) || s->npresent == MOST ||
-        !p2o_hint_at(s->bind, d, 0, &first))
+    if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) ||
+        s->npresent == MOST || !p2o_hint_at(s->bind, d, 0, &first))
         return;
     int64_t *key = NEW(s->prog->arena, int64_t);
     *key = first;
@@ -157,7 +160,8 @@ static void find_present(Settling *s)
             add_sizes_of(s, s->prog->main->calls.at[i]->outs[k], i);
 }
 
-/* Of a call that is not in the program's own list, what was made in it is not known to come before. */
+/* Of a call that is not in the program's own list, what was made in it is not known to come
+ * before. */
 static size_t place_of(const Settling *s, const Call *c)
 {
     void *at = p2o_map_get(&s->places, (Str){ (const char *)&c, sizeof c });
@@ -171,7 +175,8 @@ static void find_places(Settling *s)
     s->places = (Map){ .arena = s->prog->arena };
     for (size_t i = 0; i < b->calls.n; i++) {
         key[i] = b->calls.at[i];
-        *p2o_map_slot(&s->places, (Str){ (const char *)&key[i], sizeof *key }) = (void *)(uintptr_t)(i + 1);
+        *p2o_map_slot(&s->places, (Str){ (const char *)&key[i], sizeof *key }) =
+            (void *)(uintptr_t)(i + 1);
     }
 }
 
@@ -192,7 +197,8 @@ static void add_own_sizes(const Settling *s, Bases *b, const Arg *x)
         add_own_sizes(s, b, &x->items[i]);
 }
 
-/* Readings over the inputs' sizes, and over those of the call's own tensors that are made of them. */
+/* Readings over the inputs' sizes, and over those of the call's own tensors that are made of
+ * them. */
 static const Readings *own_readings(Settling *s, const Site *x)
 {
     Bases b;
@@ -214,7 +220,8 @@ static const Readings *own_readings(Settling *s, const Site *x)
     if (nown)
         p2o_readings_own(s->prog->arena, own, nown, r);
     for (size_t i = 0; p && i < p->list.n && p->list.at[i].made < place_of(s, x->call); i++)
-        p2o_readings_plain(s->prog->arena, p->list.at[i].as, BITS_PRESENT + log2((double)s->npresent), r);
+        p2o_readings_plain(s->prog->arena, p->list.at[i].as,
+                           BITS_PRESENT + log2((double)s->npresent), r);
     return r;
 }
 
@@ -236,7 +243,10 @@ static bool call_waits(const Settling *s, const Call *c)
     return false;
 }
 
-static bool is_settled(const Settling *s, const Site *x) { return x->open && p2o_is_bound(s->bind, x->open); }
+static bool is_settled(const Settling *s, const Site *x)
+{
+    return x->open && p2o_is_bound(s->bind, x->open);
+}
 
 static void bind_site(Settling *s, Site *x, Dim to)
 {
@@ -245,8 +255,9 @@ static void bind_site(Settling *s, Site *x, Dim to)
     to = p2o_resolve(s->bind, to);
     p2o_bind(s->bind, x->open, to);
     p2o_bind_log(s->bind, BIND_EVIDENCE, x->open, to,
-                 p2o_printf(s->prog->arena, "evidence: %.0f bits, the next best reading costs %.0f more", x->verdict.held,
-                            fmin(x->verdict.margin, 99)), x->call->loc);
+                 p2o_printf(s->prog->arena,
+                            "evidence: %.0f bits, the next best reading costs %.0f more",
+                            x->verdict.held, fmin(x->verdict.margin, 99)), x->call->loc);
     x->done = true;
 }
 
@@ -259,8 +270,10 @@ static void find_allowed(Settling *s)
             const Need *n = p2o_need_at(s->bind, k);
             int64_t     x, y;
             if (n->kind == NEED_EQ &&
-                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->a), i, &x) &&
-                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->b), i, &y))
+                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->a), i,
+                          &x) &&
+                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->b), i,
+                          &y))
                 s->allowed[i] = x == y;
         }
     }
@@ -274,7 +287,8 @@ static double bits_moved(const Settling *s)
         double most = 0;
         for (size_t i = 0; i < s->symbols.n; i++) {
             int64_t first, v;
-            if (p2o_hint_at(s->bind, s->symbols.at[i], 0, &first) && p2o_hint_at(s->bind, s->symbols.at[i], k, &v))
+            if (p2o_hint_at(s->bind, s->symbols.at[i], 0, &first) &&
+                p2o_hint_at(s->bind, s->symbols.at[i], k, &v))
                 most = fmax(most, fabs((double)(v - first)));
         }
         bits += log2(1 + most);
@@ -312,8 +326,8 @@ static bool only_axis_of(const Settling *s, Dim d, const Var **input, int *axis)
     return n == 1;
 }
 
-/* The same axis of two inputs, which nobody named and no capture tells apart (ids and their mask), may each be what a
- * site follows: they are taken as one size, and that is said. */
+/* The same axis of two inputs, which nobody named and no capture tells apart (ids and their mask),
+ * may each be what a site follows: they are taken as one size, and that is said. */
 static bool take_as_one(Settling *s, const Site *x, const Reading *a, const Reading *b)
 {
     const Var *first, *second;
@@ -322,7 +336,8 @@ static bool take_as_one(Settling *s, const Site *x, const Reading *a, const Read
     if (!a || !b || a->expr->op != EXPR_SIZE || b->expr->op != EXPR_SIZE)
         return false;
     Dim  one = a->of->dim[a->expr->base], other = b->of->dim[b->expr->base];
-    bool alike = p2o_dim_is_sym(one) && p2o_dim_is_sym(other) && p2o_role(s->bind, one) == ROLE_FILE &&
+    bool alike = p2o_dim_is_sym(one) && p2o_dim_is_sym(other) &&
+                 p2o_role(s->bind, one) == ROLE_FILE &&
                  p2o_role(s->bind, other) == ROLE_FILE && only_axis_of(s, one, &first, &i) &&
                  only_axis_of(s, other, &second, &j) && first != second && i == j;
     for (int k = 0; k < p2o_ncapture(s->bind) && alike; k++)
@@ -331,9 +346,10 @@ static bool take_as_one(Settling *s, const Site *x, const Reading *a, const Read
         return false;
     p2o_bind(s->bind, other, one);
     s->read = false;
-    p2o_diag_advise(s->prog->diags, DIAG_NOTE, x->call->loc, "name them with --input to keep them apart",
-                    "%s and %s were equal in every capture: they are taken as one size", p2o_dim_name(one),
-                    p2o_dim_name(other));
+    p2o_diag_advise(s->prog->diags, DIAG_NOTE, x->call->loc,
+                    "name them with --input to keep them apart",
+                    "%s and %s were equal in every capture: they are taken as one size",
+                    p2o_dim_name(one), p2o_dim_name(other));
     return true;
 }
 
@@ -346,14 +362,16 @@ static bool take_verdict(Settling *s, Site *x, bool numbers)
         bind_site(s, x, p2o_dim_int(s->prog->dims, (int64_t)x->at[0]));
         return true;
     }
-    Dim to = x->verdict.kind == VERDICT_SIZE ? p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr) : NULL;
+    Dim to = x->verdict.kind == VERDICT_SIZE
+                 ? p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr)
+                 : NULL;
     if (to)
         bind_site(s, x, to);
     return to || (x->differs && take_as_one(s, x, x->verdict.best, x->verdict.rival));
 }
 
-/* Sizes that differ between captures first: they say what numbers stand beside.  Then numbers that their lines
- * spell, where no rule made them sizes; then all. */
+/* Sizes that differ between captures first: they say what numbers stand beside.  Then numbers that
+ * their lines spell, where no rule made them sizes; then all. */
 typedef enum Turn { TURN_DIFFERENT, TURN_SPELLED, TURN_ALL } Turn;
 
 static bool settle_open(Settling *s, Turn turn)
@@ -368,11 +386,13 @@ static bool settle_open(Settling *s, Turn turn)
         for (int waiting = 0; waiting < 2 && p2o_bindings_count(s->bind) == before; waiting++) {
             for (size_t i = 0; i < s->sites.list.n; i++) {
                 Site *x = s->sites.list.at[i];
-                bool  due = x->differs || turn == TURN_ALL || (turn == TURN_SPELLED && x->spelled == SPELLED_YES);
+                bool  due = x->differs || turn == TURN_ALL ||
+                            (turn == TURN_SPELLED && x->spelled == SPELLED_YES);
                 if (!x->open || is_settled(s, x) || !due || (!waiting && call_waits(s, x->call)))
                     continue;
                 if (take_verdict(s, x, turn != TURN_DIFFERENT) && waiting)
-                    break;                      /* one that waited, perhaps for itself, may free the others */
+                    break;                      /* one that waited, perhaps for itself, may free
+                                                 * the others */
             }
         }
     } while (p2o_bindings_count(s->bind) != before);
@@ -384,7 +404,8 @@ static const char *values_text(const Settling *s, const Site *x)
     Buf b = { .arena = s->prog->arena };
     int n = p2o_ncapture(s->bind);
     for (int k = 0; k < (x->differs ? n : 1); k++)
-        p2o_putf(&b, "%s%s%.10g", !k ? "" : k == n - 1 ? " and " : ", ", x->negative ? "-" : "", x->at[k]);
+        p2o_putf(&b, "%s%s%.10g", !k ? "" : k == n - 1 ? " and " : ", ", x->negative ? "-" : "",
+                 x->at[k]);
     return b.at;
 }
 
@@ -392,7 +413,8 @@ static const char *advice_for(const Settling *s, Telling t)
 {
     if (s->prog->unsettled || !t.text)
         return p2o_unsettled_advice(s->prog);
-    return p2o_printf(s->prog->arena, "a capture at %s tells which: torch.export.save(torch.export.export(model, "
+    return p2o_printf(s->prog->arena,
+                      "a capture at %s tells which: torch.export.save(torch.export.export(model, "
                       "example(%s)), \"more.pt2\")", t.text, t.text);
 }
 
@@ -402,7 +424,8 @@ static void refuse_site(Settling *s, Site *x)
     const Readings *r = own_readings(s, x);
     Evidence        e = evidence_of(s, x);
     Verdict         v = p2o_weigh(&e, r);
-    Telling         t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, r->n ? r : NULL);
+    Telling         t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n,
+                                    r->n ? r : NULL);
     const char *what = p2o_verdict_text(s->prog->arena, &e, &v);
     p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json, advice_for(s, t),
                      "%s: a number was %s in the capture%s: %s", x->call->target, values_text(s, x),
@@ -413,7 +436,8 @@ static void refuse_site(Settling *s, Site *x)
 static bool was_refused(const Settling *s, size_t i)
 {
     const Site *x = s->sites.list.at[i], *before = i ? s->sites.list.at[i - 1] : x;
-    return i && before->call == x->call && before->refused && !memcmp(before->at, x->at, sizeof x->at);
+    return i && before->call == x->call && before->refused &&
+           !memcmp(before->at, x->at, sizeof x->at);
 }
 
 static bool has_failed(const Settling *s) { return p2o_diags_errors(s->prog->diags) != s->errors; }
@@ -467,14 +491,16 @@ static bool is_doubtful_one(const Settling *s, const Site *x)
            p2o_dim_is_int(p2o_resolve(s->bind, x->open), &v) && v == 1;
 }
 
-/* Numbers that no rule and no search has looked at: factors, settings, pads of 0, places from the end. */
+/* Numbers that no rule and no search has looked at: factors, settings, pads of 0, places from the
+ * end. */
 static bool weigh_rest(Settling *s)
 {
     enum { MOST = 3 };
     int n = 0;
     for (size_t i = 0; i < s->sites.list.n && n < MOST; i++) {
         Site *x = s->sites.list.at[i];
-        if (x->done || (x->open && p2o_bind_why(s->bind, x->open) != BIND_AS_NUMBER && !is_doubtful_one(s, x)))
+        if (x->done || (x->open && p2o_bind_why(s->bind, x->open) != BIND_AS_NUMBER &&
+                        !is_doubtful_one(s, x)))
             continue;
         Evidence e = evidence_of(s, x);
         x->verdict = p2o_weigh(&e, own_readings(s, x));
@@ -489,17 +515,19 @@ static bool weigh_rest(Settling *s)
     return n == 0;
 }
 
-/* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes that
- * everything divides, another expression was meant. */
+/* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes
+ * that everything divides, another expression was meant. */
 static bool holds_at_large_sizes(Settling *s)
 {
     bool taken = false;
     find_symbols(s);
     for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
         const BindEvent *e = p2o_bind_event(s->bind, i);
-        bool             fixes = e->why == BIND_RULE && p2o_role(s->bind, e->sym) >= ROLE_FILE && !p2o_dim_is_sym(e->to);
+        bool             fixes = e->why == BIND_RULE && p2o_role(s->bind, e->sym) >= ROLE_FILE &&
+                                 !p2o_dim_is_sym(e->to);
         if (taken && fixes) {
-            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, e->loc, "%s: sizes taken by evidence would need %s = %s", e->by,
+            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, e->loc,
+                     "%s: sizes taken by evidence would need %s = %s", e->by,
                      p2o_dim_name(e->sym), p2o_dim_text(s->prog->dims, e->to));
             return false;
         }
@@ -512,7 +540,8 @@ static bool holds_at_large_sizes(Settling *s)
         for (; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
             if (p2o_large_same(s->prog->dims, &at, x, y))
                 continue;
-            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc, "%s: sizes taken by evidence would need %s = %s", n->by,
+            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc,
+                     "%s: sizes taken by evidence would need %s = %s", n->by,
                      p2o_dim_text(s->prog->dims, x), p2o_dim_text(s->prog->dims, y));
             return false;
         }
@@ -548,12 +577,17 @@ static bool holds_in_checks(Settling *s)
         for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++) {
             if (is_as_found(s, x, k))
                 continue;
-            const char *found = x->open ? p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, x->open)) : "found";
-            Telling t = p2o_telling_capture(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, k);
+            const char *found = x->open
+                                    ? p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, x->open))
+                                    : "found";
+            Telling t = p2o_telling_capture(s->prog->arena, s->bind, s->symbols.at, s->symbols.n,
+                                            k);
             p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json,
-                             p2o_printf(s->prog->arena, "a capture at %s tells more than a check", t.text),
-                             "%s: capture %d, a check, has %s%.10g where %s was expected", x->call->target,
-                             s->lineup->p[k]->capture, x->negative ? "-" : "", x->at[k], found);
+                             p2o_printf(s->prog->arena, "a capture at %s tells more than a check",
+                                        t.text),
+                             "%s: capture %d, a check, has %s%.10g where %s was expected",
+                             x->call->target, s->lineup->p[k]->capture, x->negative ? "-" : "",
+                             x->at[k], found);
             return false;
         }
     }
@@ -571,7 +605,8 @@ static bool claims_hold(Settling *s)
             continue;
         if (p2o_hint_at(s->bind, p2o_resolve(s->bind, d), c->k, &v) && v == c->value)
             continue;
-        p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, c->call->loc, "%s: capture %d, a check, has %lld where %s was expected",
+        p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, c->call->loc,
+                 "%s: capture %d, a check, has %lld where %s was expected",
                  c->call->target, s->lineup->p[c->k]->capture, (long long)c->value,
                  p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, d)));
         return false;
@@ -579,7 +614,8 @@ static bool claims_hold(Settling *s)
     return true;
 }
 
-/* A capture with dynamic sizes, held against others with fixed ones: sizes of 1 that they had are claimed. */
+/* A capture with dynamic sizes, held against others with fixed ones: sizes of 1 that they had are
+ * claimed. */
 static bool holds_against_checks(Settling *s)
 {
     if (!p2o_infer(s->prog, s->bind) || !claims_hold(s))
@@ -607,12 +643,13 @@ static void say_intervals(const Settling *s)
             hi = v > hi ? v : hi;
         }
         if (lo <= hi)
-            p2o_putf(&b, lo == hi ? "%s%s %lld" : "%s%s %lld to %lld", b.n ? ", " : "", p2o_dim_name(s->symbols.at[i]),
-                     (long long)lo, (long long)hi);
+            p2o_putf(&b, lo == hi ? "%s%s %lld" : "%s%s %lld to %lld", b.n ? ", " : "",
+                     p2o_dim_name(s->symbols.at[i]), (long long)lo, (long long)hi);
     }
     if (b.n)
         p2o_diag(s->prog->diags, DIAG_NOTE, 0,
-                 "captured at %s: what the model does otherwise at sizes outside is not known", b.at);
+                 "captured at %s: what the model does otherwise at sizes outside is not known",
+                 b.at);
 }
 
 /* With several captures a number that is the same in all of them is one, if every size varies. */
@@ -641,9 +678,10 @@ static bool refuse_fixed(Settling *s)
             continue;
         refused = true;
         p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc,
-                        "it follows a size, and ONNX fixes it in the file: make it a number, or leave that axis fixed",
-                        "%s: argument '%s' was %s in the captures", x->call->target, x->schema->name,
-                        values_text(s, x));
+                        "it follows a size, and ONNX fixes it in the file: make it a number, or "
+                        "leave that axis fixed",
+                        "%s: argument '%s' was %s in the captures", x->call->target,
+                        x->schema->name, values_text(s, x));
     }
     return refused;
 }
@@ -657,8 +695,10 @@ static void claim_seen(const Settling *s)
             if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < least)
                 least = v;
         if (least >= 2 && least < INT64_MAX)
-            p2o_need(s->bind, (Need){ .kind = NEED_LE, .a = p2o_dim_int(s->prog->dims, 2), .b = s->symbols.at[i],
-                                      .by = "sizes below 2 were not captured", .origin = NEED_UNSEEN });
+            p2o_need(s->bind, (Need){ .kind = NEED_LE, .a = p2o_dim_int(s->prog->dims, 2),
+                                      .b = s->symbols.at[i],
+                                      .by = "sizes below 2 were not captured",
+                                      .origin = NEED_UNSEEN });
         else
             p2o_range_claim(s->prog, s->bind, s->symbols.at[i], least);
     }
@@ -678,7 +718,8 @@ static void open_hole(Bindings *b, const Call *c, const Arg *list)
         open |= x->kind == ARG_INT && p2o_has_soft(b, x->i);
     }
     for (int k = 0; k < p2o_ncapture(b) && open; k++)
-        open = hole >= 0 && hole < made.rank && p2o_hint_at(b, made.at[hole], k, &hints[k]) && hints[k] > 0;
+        open = hole >= 0 && hole < made.rank && p2o_hint_at(b, made.at[hole], k, &hints[k]) &&
+               hints[k] > 0;
     if (!open)
         return;
     list->items[hole].i = p2o_soft(b, hints, c->target, c->loc);
@@ -715,8 +756,10 @@ static bool settle_sites(Settling *s)
     find_allowed(s);
     refuse_open(s);
     if (s->too_many)
-        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, 0, "give sizes that are the same one name with --input",
-                        "more than %d sizes are dynamic: what numbers follow them cannot be told", MAX_BASES);
+        p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, 0,
+                        "give sizes that are the same one name with --input",
+                        "more than %d sizes are dynamic: what numbers follow them cannot be told",
+                        MAX_BASES);
     if (!has_failed(s))
         p2o_each_soft(s->bind, refuse_left_open, s);
     if (has_failed(s) || refuse_unsettled(s) || !weigh_rest(s) || !p2o_infer(s->prog, s->bind))
@@ -748,6 +791,7 @@ bool p2o_settle(const Lineup *l, Bindings *b)
     Program *p = l->p[0];
     Settling s = { .lineup = l, .prog = p, .bind = b, .sites = { .prog = p, .bind = b },
                    .readings = { .arena = p->arena }, .errors = p2o_diags_errors(p->diags) };
-    return p2o_range_collect(p, b) && (has_sites(p, b) ? settle_sites(&s) && claims_hold(&s) : holds_against_checks(&s)) &&
+    return p2o_range_collect(p, b) &&
+           (has_sites(p, b) ? settle_sites(&s) && claims_hold(&s) : holds_against_checks(&s)) &&
            p2o_range_check(p, b) && pin_sizes(p, b);
 }

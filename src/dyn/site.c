@@ -34,15 +34,17 @@ static bool number_in(const Arg *x, double *v)
     return known;
 }
 
-static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg, int item, double *v)
+static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg, int item,
+                      double *v)
 {
     const Arg *x = arg_in(row, k, arg, item);
     Dim        idle;
     int64_t    i;
     if (x)
         return number_in(x, v);
-    if (!row->call->op->idle || !self_at(row, k).rank ||        /* sizes that a check has as numbers */
-        !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item, self_at(row, k), &idle) ||
+    if (!row->call->op->idle || !self_at(row, k).rank ||    /* sizes that a check has as numbers */
+        !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item,
+                             self_at(row, k), &idle) ||
         !p2o_dim_is_int(idle, &i))
         return false;
     *v = (double)i;
@@ -58,8 +60,9 @@ static bool axis_of_place(const Call *c, int rank, int *axis)
            p2o_wrap_dim(dim, rank, false, axis);
 }
 
-/* Ends past all sizes mean the axis's own; where some captures count from the start and others from the end, all
- * are counted from the start, if the axis is known.  false: past all sizes in all of them. */
+/* Ends past all sizes mean the axis's own; where some captures count from the start and others from
+ * the end, all are counted from the start, if the axis is known.  false: past all sizes in all of
+ * them. */
 static bool count_from_start(const LinedCall *row, int n, double *at)
 {
     double past = (double)INT64_MAX;
@@ -93,13 +96,16 @@ static bool turn_sign(Site *x, int n)
 
 static void **times_slot(Collecting *w, const Call *c, double v)
 {
-    return p2o_map_slot(&w->times, str_of(p2o_printf(w->s->prog->arena, "%u %s %.17g", c->loc, c->target, v)));
+    return p2o_map_slot(&w->times, str_of(p2o_printf(w->s->prog->arena, "%u %s %.17g", c->loc,
+                                                     c->target, v)));
 }
 
-/* An operator that takes sizes there can be asked what it needs of them; one that takes numbers only cannot. */
+/* An operator that takes sizes there can be asked what it needs of them; one that takes numbers
+ * only cannot. */
 static bool can_be_open(const Site *x)
 {
-    return x->whole && (x->schema->base == SB_SYMINT || x->schema->base == SB_SCALAR || x->schema->base == SB_TENSOR ||
+    return x->whole && (x->schema->base == SB_SYMINT || x->schema->base == SB_SCALAR ||
+                        x->schema->base == SB_TENSOR ||
                         p2o_op_varies(x->call->op, x->schema->name));
 }
 
@@ -108,7 +114,8 @@ static bool has_hole(const Call *c)
     int64_t v;
     for (int k = 0; k < c->nargs; k++)
         for (uint32_t i = 0; c->args[k].kind == ARG_LIST && i < c->args[k].n; i++)
-            if (c->args[k].items[i].kind == ARG_INT && p2o_dim_is_int(c->args[k].items[i].i, &v) && v == -1)
+            if (c->args[k].items[i].kind == ARG_INT &&
+                p2o_dim_is_int(c->args[k].items[i].i, &v) && v == -1)
                 return true;
     return false;
 }
@@ -119,8 +126,8 @@ static bool stays_as_spelled(const Site *x)
     return x->call->op->pieces || (x->call->op->reshapes && has_hole(x->call));
 }
 
-/* Rules may say what a number is that was the same in all captures, unless every size was another there: then it
- * is only weighed.  0 is rarely a size, and nothing asks for one. */
+/* Rules may say what a number is that was the same in all captures, unless every size was another
+ * there: then it is only weighed.  0 is rarely a size, and nothing asks for one. */
 static bool is_opened(const Sites *s, const Site *x)
 {
     bool size = x->role == NUMBER_EXTENT || x->role == NUMBER_PLACE || x->role == NUMBER_PAD;
@@ -163,8 +170,8 @@ static void **line_slot(Collecting *w, const Call *c, double v)
     return p2o_map_slot(&w->times, str_of(p2o_printf(w->s->prog->arena, "%u %.17g", c->loc, v)));
 }
 
-/* How often the line has to have the number: as often as one of its calls of an operator.  Of slices and the like a line has
- * several: x[:4, :n]. */
+/* How often the line has to have the number: as often as one of its calls of an operator.  Of
+ * slices and the like a line has several: x[:4, :n]. */
 static void count_times(Collecting *w, const Site *x)
 {
     void    **times = times_slot(w, x->call, fabs(x->at[0]));
@@ -200,7 +207,8 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
         x->differs |= x->at[k] != x->at[0] && !(isnan(x->at[k]) && isnan(x->at[0]));
     if (x->whole && x->role == NUMBER_EXTENT && x->at[0] < 0 && !x->differs)
         return;                                 /* -1: whatever it takes */
-    bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind && same_number(&x->arg[-1], x->arg);
+    bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind &&
+                    same_number(&x->arg[-1], x->arg);
     x->counted = (x->role != NUMBER_SETTING || takes_sizes(x)) && !is_usual(x) && !repeated;
     if (x->counted)
         count_times(w, x);
@@ -224,7 +232,8 @@ static Spelled is_spelled(Collecting *w, const Site *x)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, x->call->loc);
     double       number = x->negative ? -x->at[0] : x->at[0];
-    int          times = (x->role == NUMBER_FACTOR ? p2o_spelled_times : p2o_spelled_alone)(at, number);
+    int          times = (x->role == NUMBER_FACTOR ? p2o_spelled_times
+                                                   : p2o_spelled_alone)(at, number);
     if (times < 0)
         return SPELLED_UNKNOWN;
     void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
@@ -275,7 +284,8 @@ static bool has_fixed_size(const Sites *s, const Arg *x, double v)
 {
     int64_t size;
     for (int i = 0; x->kind == ARG_VAR && i < x->var->type.shape.rank; i++)
-        if (p2o_dim_is_int(p2o_resolve(s->bind, x->var->type.shape.at[i]), &size) && (double)size == v && size > 1)
+        if (p2o_dim_is_int(p2o_resolve(s->bind, x->var->type.shape.at[i]), &size) &&
+            (double)size == v && size > 1)
             return true;
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
         if (has_fixed_size(s, &x->items[i], v))
@@ -369,7 +379,8 @@ static bool was_own_axis(const Site *x)
 /* A step that the user's own line does not have came from somewhere: it is weighed as any size. */
 static NumberRole role_here(const Site *x, const Place *at)
 {
-    bool computed = x->role == NUMBER_SETTING && takes_sizes(x) && x->spelled == SPELLED_NO && !(at && at->library);
+    bool computed = x->role == NUMBER_SETTING && takes_sizes(x) && x->spelled == SPELLED_NO &&
+                    !(at && at->library);
     return computed ? NUMBER_EXTENT : x->role;
 }
 

@@ -1,7 +1,8 @@
 /* Sites: every number of a program that a size may have made, with what it was in each capture.
  *
- * A table beside the captures.  Sites that an operator takes as sizes are open in the lined-up program: a symbol
- * stands for them, which inference may bind by rule; the others stay as captured until they are weighed. */
+ * A table beside the captures.  Sites that an operator takes as sizes are open in the lined-up
+ * program: a symbol stands for them, which inference may bind by rule; the others stay as captured
+ * until they are weighed. */
 #ifndef P2O_DYN_SITE_H
 #define P2O_DYN_SITE_H
 
@@ -17,7 +18,8 @@ typedef struct Site {
     bool             whole;     /* an int */
     bool             negative;  /* `at` has its sign turned: a place counted from the end */
     bool             differs;   /* between captures */
-    bool             counted;   /* its line has to have it: it is neither usual nor one more of a list of the same */
+    bool             counted;   /* its line has to have it: it is neither usual nor one more of a
+                                 * list of the same */
     double           at[MAX_CAPTURES];
     Dim              open;      /* the symbol that stands for it; NULL: none does */
     bool             done;      /* weighed, and settled */

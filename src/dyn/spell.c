@@ -3,7 +3,11 @@
 #include "base/num.h"
 
 static bool is_decimal(char c) { return c >= '0' && c <= '9'; }
-static bool in_name(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+static bool in_name(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 /* Past the bracket that opens at i. */
 static size_t behind_bracket(Str s, size_t i)
@@ -21,7 +25,8 @@ static size_t behind_bracket(Str s, size_t i)
 static size_t end_of_word(Str s, size_t i, bool number)
 {
     for (i++; i < s.n; i++) {
-        bool sign = number && (s.p[i] == '-' || s.p[i] == '+') && (s.p[i - 1] == 'e' || s.p[i - 1] == 'E');
+        bool sign = number && (s.p[i] == '-' || s.p[i] == '+') &&
+                    (s.p[i - 1] == 'e' || s.p[i - 1] == 'E');
         if (!in_name(s.p[i]) && !(number && s.p[i] == '.') && !sign)
             break;
     }
@@ -38,7 +43,10 @@ static bool is_negated(Str s, size_t i)
     return i == 0 || strchr("([{,:=", s.p[i - 1]);
 }
 
-static bool asks_for_axis(Str word) { return str_is(word, "shape") || str_is(word, "size") || str_is(word, "dim"); }
+static bool asks_for_axis(Str word)
+{
+    return str_is(word, "shape") || str_is(word, "size") || str_is(word, "dim");
+}
 
 /* n - 1, 2 * n: a part of what is computed there. */
 static bool is_operand(Str s, size_t i, size_t end)
@@ -48,7 +56,8 @@ static bool is_operand(Str s, size_t i, size_t end)
         ;
     for (; end < s.n && s.p[end] == ' '; end++)
         ;
-    return (i > 0 && !negated && strchr("+-*/%", s.p[i - 1])) || (end < s.n && strchr("+-*/%", s.p[end]));
+    return (i > 0 && !negated && strchr("+-*/%", s.p[i - 1])) ||
+           (end < s.n && strchr("+-*/%", s.p[end]));
 }
 
 static int times_in(const Place *at, double number, bool alone)
@@ -59,7 +68,8 @@ static int times_in(const Place *at, double number, bool alone)
         return -1;
     Str s = str_of(at->text);
     for (size_t i = 0; i < s.n;) {
-        bool digits = is_decimal(s.p[i]) || (s.p[i] == '.' && i + 1 < s.n && is_decimal(s.p[i + 1]));
+        bool digits = is_decimal(s.p[i]) ||
+                      (s.p[i] == '.' && i + 1 < s.n && is_decimal(s.p[i + 1]));
         if (!digits && !in_name(s.p[i])) {
             i++;
             continue;

@@ -8,14 +8,16 @@
 /* Bits, held against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     MARGIN = 4,
-    PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are rounded */
+    PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are
+                                 * rounded */
     BITS_NUMBER = 2,            /* to say that it is a number */
     BITS_SPELLED = -3,          /* in all, where the line has it: less than any size */
     BITS_SPELLED_PART = 3,      /* of a number inside an expression, where the line has it */
     BITS_SETTING = -12,         /* in all, where nobody writes a size */
     BITS_FIXED = 4,             /* in all, where a fixed size beside it is the same */
     BITS_UNSPELLED = 1,         /* more, where the line is known and lacks it */
-    BITS_UNMOVED = 12,          /* more there, where sizes hardly moved: what is computed of them may well stay */
+    BITS_UNMOVED = 12,          /* more there, where sizes hardly moved: what is computed of them
+                                 * may well stay */
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
     BITS_FILLS_UP = -2,         /* more there, of what is lacking to a multiple */
@@ -23,8 +25,8 @@ enum {
     BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
 };
 
-/* The first value, then for each how far apart all of them are; where it was foretold by what is cheapest without it,
- * all that it could have been. */
+/* The first value, then for each how far apart all of them are; where it was foretold by what is
+ * cheapest without it, all that it could have been. */
 static double bits_held(const Evidence *e, bool foretold)
 {
     int    nfit = foretold ? e->nfit : e->ncapture;
@@ -62,14 +64,17 @@ static double bits_as_number(const Evidence *e)
         return fmin(bits, BITS_FIXED);
     if (e->role == NUMBER_PAD)
         bits += BITS_PAD;
-    return e->spelled == SPELLED_NO ? bits + fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved) : bits;
+    return e->spelled == SPELLED_NO ? bits + fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved)
+                                    : bits;
 }
 
-/* A float that nobody writes, or a factor that does nothing: something computed it, and one capture does not say what. */
+/* A float that nobody writes, or a factor that does nothing: something computed it, and one capture
+ * does not say what. */
 static bool is_computed(const Evidence *e, const Verdict *v)
 {
     bool idle = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
-    return e->ncapture == 1 && e->spelled == SPELLED_NO && !e->setting && (idle || v->number_bits > DEAREST);
+    return e->ncapture == 1 && e->spelled == SPELLED_NO && !e->setting &&
+           (idle || v->number_bits > DEAREST);
 }
 
 /* A float holds the bits of its mantissa, unless it is a short one. */
@@ -81,21 +86,26 @@ static double paid_by(const Evidence *e, const Readings *r)
     return bits;
 }
 
-/* What is saved on a number in an expression where the line spells it.  `said` numbers are saved on already. */
+/* What is saved on a number in an expression where the line spells it.  `said` numbers are saved on
+ * already. */
 static double saved_on(const Evidence *e, double number, double *said, int *nsaid)
 {
     for (int i = 0; i < *nsaid; i++)
         if (said[i] == number)
             return 0;
     said[(*nsaid)++] = number;
-    return p2o_spelled_times(e->line, number) > 0 ? fmax(p2o_number_bits(number) - BITS_SPELLED_PART, 0) : 0;
+    return p2o_spelled_times(e->line, number) > 0
+               ? fmax(p2o_number_bits(number) - BITS_SPELLED_PART, 0)
+               : 0;
 }
 
 static double saved_in(const Evidence *e, const Expr *x, double *said, int *nsaid)
 {
     if (!x)
         return 0;
-    double own = x->op == EXPR_NUMBER || x->op == EXPR_SCALED ? saved_on(e, x->number, said, nsaid) : 0;
+    double own = x->op == EXPR_NUMBER || x->op == EXPR_SCALED
+                     ? saved_on(e, x->number, said, nsaid)
+                     : 0;
     return own + saved_in(e, x->a, said, nsaid) + saved_in(e, x->b, said, nsaid);
 }
 
@@ -148,7 +158,8 @@ static double bits_here(const Evidence *e, const Reading *r)
     double said[8];
     int    nsaid = 0;
     double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP : 0;
-    return r->bits + fills + bits_of_sizes(e, r) - (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
+    return r->bits + fills + bits_of_sizes(e, r) -
+           (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
 }
 
 /* They agree wherever the model works. */
@@ -178,7 +189,8 @@ static bool is_cut_to_number(const Evidence *e, const Reading *r)
 static bool is_unseen_clamp(const Evidence *e, const Reading *r)
 {
     const Expr *x = r->expr;
-    return (x->op == EXPR_MIN || x->op == EXPR_MAX) && x->b->op == EXPR_NUMBER && x->b->number == e->at[0];
+    return (x->op == EXPR_MIN || x->op == EXPR_MAX) && x->b->op == EXPR_NUMBER &&
+           x->b->number == e->at[0];
 }
 
 static bool is_the_number(const Evidence *e, const Reading *r)
@@ -230,11 +242,14 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
         return "no simple expression of the sizes gives that";
     if (isfinite(v->number_bits))
         return p2o_printf(a, "%s or the number %s", best, p2o_format_f64(number, e->at[0]));
-    return next && v->margin < MARGIN ? p2o_printf(a, "%s or %s", best, next) : p2o_printf(a, "%s, or by chance", best);
+    return next && v->margin < MARGIN ? p2o_printf(a, "%s or %s", best, next)
+                                      : p2o_printf(a, "%s, or by chance", best);
 }
 
-/* Sizes to choose from: odd and even ones, small and large ones; then multiples of 12, for models that need them. */
-static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3, 509, 2, 1021, 1,
+/* Sizes to choose from: odd and even ones, small and large ones; then multiples of 12, for models
+ * that need them. */
+static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3,
+                                         509, 2, 1021, 1,
                                          48, 96, 24, 72, 120, 60, 36, 144, 84, 108, 132, 12 };
 enum { NTELLING = sizeof telling_sizes / sizeof *telling_sizes };
 
@@ -290,7 +305,9 @@ static double value_at(const Choice *c, const Reading *r)
     double  out;
     for (int i = 0; i < b.n; i++) {
         b.dim[i] = r->of->dim[i];
-        b.at[i][0] = p2o_dim_eval(c->dims, b.dim[i], choice_value, (void *)(uintptr_t)c, &v) ? (double)v : NAN;
+        b.at[i][0] = p2o_dim_eval(c->dims, b.dim[i], choice_value, (void *)(uintptr_t)c, &v)
+                         ? (double)v
+                         : NAN;
     }
     return p2o_expr_eval(&b, r->expr, 0, &out) ? out : NAN;
 }

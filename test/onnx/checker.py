@@ -19,7 +19,10 @@ def kept(old, new, renamed):
     for a, b in zip(old.graph.node, new.graph.node[added:]):
         assert (a.name, a.op_type, a.domain, a.doc_string) == (b.name, b.op_type, b.domain, b.doc_string), a.name
         assert renamed or list(a.output) == list(b.output), a.name
-    for field in ("metadata_props", "opset_import", "functions", "doc_string", "ir_version", "producer_name"):
+    own = "pt2onnx.dims"                        # what the sizes need, which every conversion says
+    assert [p for p in old.metadata_props if p.key != own] == [p for p in new.metadata_props if p.key != own]
+    assert any(p.key == own for p in new.metadata_props)
+    for field in ("opset_import", "functions", "doc_string", "ir_version", "producer_name"):
         assert getattr(old, field) == getattr(new, field), field
     assert old.graph.doc_string == new.graph.doc_string and old.graph.name == new.graph.name
     added = len(new.graph.initializer) - len(old.graph.initializer)

@@ -21,7 +21,8 @@ typedef struct Maker {
 
 static Var *made_by(Maker *m, const char *target, int nargs, const Arg *args)
 {
-    Call *c = m->failed ? NULL : p2o_ops_call(m->l->ops, m->prog, m->prog->main, target, nargs, args, 0);
+    Call *c = m->failed ? NULL
+                        : p2o_ops_call(m->l->ops, m->prog, m->prog->main, target, nargs, args, 0);
     if (!c) {
         m->failed = true;
         return NULL;
@@ -36,7 +37,8 @@ static Arg dtype_of(DType t) { return (Arg){ .kind = ARG_DTYPE, .dtype = t }; }
 /* Counting along the axis, with axes of 1 around it: as many as it takes to broadcast. */
 static Arg index_tensor(Maker *m, int axis)
 {
-    Var *v = made_by(m, "aten::arange", 2, (Arg[]){ arg_int(m->size[axis]), dtype_of(m->whole ? DT_I64 : DT_F64) });
+    Var *v = made_by(m, "aten::arange", 2, (Arg[]){ arg_int(m->size[axis]),
+                                                    dtype_of(m->whole ? DT_I64 : DT_F64) });
     for (int i = axis + 1; i < m->t.rank && v; i++)
         v = made_by(m, "aten::unsqueeze", 2, (Arg[]){ arg_var(v), whole_arg(m, -1) });
     return v ? arg_var(v) : arg_none();
@@ -50,14 +52,16 @@ static Arg base_arg(Maker *m, int base)
     if (base < t->nindex)
         return index_tensor(m, t->index[base]);
     if (base < tables_first_size(t)) {
-        Var *d = made_by(m, "aten::sub.Tensor", 2, (Arg[]){ index_tensor(m, t->index[0]), index_tensor(m, t->index[1]) });
+        Var *d = made_by(m, "aten::sub.Tensor", 2, (Arg[]){ index_tensor(m, t->index[0]),
+                                                            index_tensor(m, t->index[1]) });
         if (d && base > t->nindex)
             d = made_by(m, "aten::abs", 1, (Arg[]){ arg_var(d) });
         return d ? arg_var(d) : arg_none();
     }
     int  i = base - tables_first_size(t);
     Dim  size = i < t->nindex ? m->size[t->index[i]] : t->symbol[i - t->nindex];
-    Var *v = made_by(m, "aten::full", 3, (Arg[]){ arg_list(NEW(m->prog->arena, Arg), 0), arg_int(size),
+    Var *v = made_by(m, "aten::full", 3, (Arg[]){ arg_list(NEW(m->prog->arena, Arg), 0),
+                                                  arg_int(size),
                                                   dtype_of(m->whole ? DT_I64 : DT_F64) });
     return v ? arg_var(v) : arg_none();
 }
@@ -89,7 +93,8 @@ static Arg choice_value(Maker *m, const Expr *e)
     if (m->failed)
         return arg_none();
     if (p2o_expr_is_number(e->a) && p2o_expr_is_number(e->b)) {
-        v = made_by(m, "aten::where.Scalar", 3, (Arg[]){ c, arg_float(e->a->number), arg_float(e->b->number) });
+        v = made_by(m, "aten::where.Scalar", 3, (Arg[]){ c, arg_float(e->a->number),
+                                                         arg_float(e->b->number) });
     } else {
         Arg x = element_value(m, e->a), y = element_value(m, e->b);
         v = made_by(m, "aten::where.self", 3, (Arg[]){ c, x, y });
@@ -100,11 +105,15 @@ static Arg choice_value(Maker *m, const Expr *e)
 static Arg element_value(Maker *m, const Expr *e)
 {
     static const char *const targets[] = {
-        [EXPR_ADD] = "aten::add.Tensor", [EXPR_SUB] = "aten::sub.Tensor", [EXPR_MUL] = "aten::mul.Tensor",
-        [EXPR_MOD] = "aten::remainder.Tensor", [EXPR_MIN] = "aten::minimum", [EXPR_MAX] = "aten::maximum",
-        [EXPR_QUOTIENT] = "aten::div.Tensor", [EXPR_SQRT] = "aten::sqrt", [EXPR_LOG] = "aten::log", [EXPR_LOG2] = "aten::log2",
-        [EXPR_ABS] = "aten::abs", [EXPR_COS] = "aten::cos", [EXPR_SIN] = "aten::sin", [EXPR_EXP] = "aten::exp",
-        [EXPR_ROUND] = "aten::round", [EXPR_AND] = "aten::logical_and", [EXPR_OR] = "aten::logical_or" };
+        [EXPR_ADD] = "aten::add.Tensor", [EXPR_SUB] = "aten::sub.Tensor",
+        [EXPR_MUL] = "aten::mul.Tensor", [EXPR_MOD] = "aten::remainder.Tensor",
+        [EXPR_MIN] = "aten::minimum", [EXPR_MAX] = "aten::maximum",
+        [EXPR_QUOTIENT] = "aten::div.Tensor", [EXPR_SQRT] = "aten::sqrt",
+        [EXPR_LOG] = "aten::log", [EXPR_LOG2] = "aten::log2",
+        [EXPR_ABS] = "aten::abs", [EXPR_COS] = "aten::cos",
+        [EXPR_SIN] = "aten::sin", [EXPR_EXP] = "aten::exp",
+        [EXPR_ROUND] = "aten::round", [EXPR_AND] = "aten::logical_and",
+        [EXPR_OR] = "aten::logical_or" };
     if (e->op == EXPR_NUMBER)
         return number_tensor(m, e->number);
     if (e->op == EXPR_SIZE)
@@ -115,7 +124,8 @@ static Arg element_value(Maker *m, const Expr *e)
     if (m->failed)
         return arg_none();
     if (e->op == EXPR_IS_0 || e->op == EXPR_AT_LEAST_0) {
-        Var *v = made_by(m, e->op == EXPR_IS_0 ? "aten::eq.Scalar" : "aten::ge.Scalar", 2, (Arg[]){ x, whole_arg(m, 0) });
+        Var *v = made_by(m, e->op == EXPR_IS_0 ? "aten::eq.Scalar" : "aten::ge.Scalar", 2,
+                         (Arg[]){ x, whole_arg(m, 0) });
         return v ? arg_var(v) : arg_none();
     }
     if (e->op == EXPR_FLOOR)
@@ -165,13 +175,16 @@ static Var *make_elements(Maker *m, const Tables *t, const Element *e)
     for (int i = 0; i < t->rank; i++)
         items[i] = t->at[0].sizes[i] == m->t.at[0].sizes[i] ? arg_int(m->size[i]) : whole_arg(m, 1);
     if (e->share) {
-        Var *x = m->failed ? NULL : made_by(m, "aten::expand", 2, (Arg[]){ v, arg_list(items, (size_t)t->rank) });
+        Var *x = m->failed ? NULL : made_by(m, "aten::expand", 2,
+                                            (Arg[]){ v, arg_list(items, (size_t)t->rank) });
         Var *sum = x ? made_by(m, "aten::sum", 1, (Arg[]){ arg_var(x) }) : NULL;
-        Var *share = sum ? made_by(m, "aten::div.Tensor", 2, (Arg[]){ arg_var(x), arg_var(sum) }) : NULL;
+        Var *share = sum ? made_by(m, "aten::div.Tensor", 2, (Arg[]){ arg_var(x), arg_var(sum) })
+                         : NULL;
         v = share ? arg_var(share) : arg_none();
     }
     Var *x = m->failed ? NULL : made_by(m, "aten::_to_copy", 2, (Arg[]){ v, dtype_of(t->dtype) });
-    return x ? made_by(m, "aten::expand", 2, (Arg[]){ arg_var(x), arg_list(items, (size_t)t->rank) }) : NULL;
+    return x ? made_by(m, "aten::expand", 2, (Arg[]){ arg_var(x),
+                                                      arg_list(items, (size_t)t->rank) }) : NULL;
 }
 
 /* The elements at one place along an axis, as tables of their own. */
@@ -248,7 +261,8 @@ static Var *make_few(Maker *m)
             at[k] = (int64_t)m->t.at[k].v[i];
         Arg *one = NEW(m->prog->arena, Arg), *value = NEW(m->prog->arena, Arg);
         *one = whole_arg(m, 1);
-        Var *x = made_by(m, "aten::full", 3, (Arg[]){ arg_list(one, 1), whole_arg(m, at[0]), dtype_of(m->t.dtype) });
+        Var *x = made_by(m, "aten::full", 3, (Arg[]){ arg_list(one, 1), whole_arg(m, at[0]),
+                                                      dtype_of(m->t.dtype) });
         if (!x)
             return NULL;
         *value = x->def->args[1];
@@ -257,12 +271,14 @@ static Var *make_few(Maker *m)
     }
     Arg *list = NEW_N(m->prog->arena, Arg, (size_t)m->t.at[0].n);
     memcpy(list, items, (size_t)m->t.at[0].n * sizeof *list);
-    Var *x = made_by(m, "aten::cat", 2, (Arg[]){ arg_list(list, (size_t)m->t.at[0].n), whole_arg(m, 0) });
+    Var *x = made_by(m, "aten::cat", 2, (Arg[]){ arg_list(list, (size_t)m->t.at[0].n),
+                                                 whole_arg(m, 0) });
     for (int i = 0; i < m->t.rank; i++)
         sizes[i] = whole_arg(m, m->t.at[0].sizes[i]);
     Arg *shape = NEW_N(m->prog->arena, Arg, (size_t)m->t.rank + 1);
     memcpy(shape, sizes, (size_t)m->t.rank * sizeof *shape);
-    return x ? made_by(m, "aten::view", 2, (Arg[]){ arg_var(x), arg_list(shape, (size_t)m->t.rank) }) : NULL;
+    return x ? made_by(m, "aten::view", 2, (Arg[]){ arg_var(x),
+                                                    arg_list(shape, (size_t)m->t.rank) }) : NULL;
 }
 
 static bool is_few(const Maker *m)
@@ -330,7 +346,8 @@ static bool same_bytes(Arena *a, const Tensor *x, const Tensor *y)
     ArenaMark mark = p2o_arena_mark(a);
     size_t    nbytes = (size_t)n * p2o_dtype_bytes(x->dtype);
     void     *px = p2o_alloc(a, nbytes), *py = p2o_alloc(a, nbytes);
-    bool      equal = p2o_tensor_load(x, px, nbytes) && p2o_tensor_load(y, py, nbytes) && !memcmp(px, py, nbytes);
+    bool      equal = p2o_tensor_load(x, px, nbytes) && p2o_tensor_load(y, py, nbytes) &&
+                      !memcmp(px, py, nbytes);
     p2o_arena_rewind(a, mark);
     return equal;
 }
@@ -347,7 +364,8 @@ static bool same_weight(Arena *a, const Var *x, const Var *y)
     return same_bytes(a, x->tensor, y->tensor);
 }
 
-/* Sizes and, of small ones, elements of a constant that forward() made and that is the same in all captures. */
+/* Sizes and, of small ones, elements of a constant that forward() made and that is the same in all
+ * captures. */
 static void note_numbers(const Lineup *l, Sites *s, Call *c, const Tensor *t)
 {
     enum { SMALL = 64 };
@@ -389,8 +407,10 @@ bool p2o_constants(const Lineup *l, Sites *s)
         if (equal || (v[0] && make_again(&m, first, v)))
             continue;
         p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0,
-                        "compute it with torch operators, or pass it as an input; weights must be one model's",
-                        "'%s' differs between the captures, and no simple expression of sizes gives it",
+                        "compute it with torch operators, or pass it as an input; "
+                        "weights must be one model's",
+                        "'%s' differs between the captures, "
+                        "and no simple expression of sizes gives it",
                         first->fqn ? first->fqn : first->name);
         return false;
     }

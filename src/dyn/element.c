@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "dyn/enough.h"
 
 enum {
     MARGIN_BITS = 4,            /* of what the grammar of all numbers lacks */
@@ -32,7 +33,8 @@ enum { NQUICK = 24, NLINE = 3 };
 typedef struct Part {                   /* elements that one expression may give */
     PointSet over;
     int      n;
-    int      line[NLINE][3], nline;     /* three points of a capture each: in an affine function they lie on a line */
+    int      line[NLINE][3], nline;     /* three points of a capture each: in an affine function
+                                         * they lie on a line */
     Term     best;
 } Part;
 
@@ -78,7 +80,8 @@ bool p2o_expr_is_whole(const Expr *e)
 {
     if (!e)
         return true;
-    if ((e->op >= EXPR_QUOTIENT && e->op <= EXPR_ROUND && e->op != EXPR_ABS) || e->op == EXPR_SCALED ||
+    if ((e->op >= EXPR_QUOTIENT && e->op <= EXPR_ROUND && e->op != EXPR_ABS) ||
+        e->op == EXPR_SCALED ||
         (e->op == EXPR_NUMBER && e->number != floor(e->number)))
         return false;
     return p2o_expr_is_whole(e->a) && p2o_expr_is_whole(e->b) && p2o_expr_is_whole(e->c);
@@ -114,7 +117,8 @@ static int set_count(const PointSet *x)
 static bool same_at_probes(const double *x, const double *y)
 {
     for (int i = 0; i < NPOINT; i++)
-        if (!(fabs(x[i] - y[i]) <= 1e-9 * (fabs(x[i]) + fabs(y[i]))) && !isnan(x[i]) && !isnan(y[i]))
+        if (!(fabs(x[i] - y[i]) <= 1e-9 * (fabs(x[i]) + fabs(y[i]))) && !isnan(x[i]) &&
+            !isnan(y[i]))
             return false;
     return true;
 }
@@ -169,12 +173,16 @@ static void see_whole_table(Search *s, Term x, bool share)
 
 /* Forms. */
 
-static double op_bits(ExprOp op) { return op == EXPR_MIN || op == EXPR_MAX || op == EXPR_CEIL ? BITS_STEP + 1 : BITS_STEP; }
+static double op_bits(ExprOp op)
+{
+    return op == EXPR_MIN || op == EXPR_MAX || op == EXPR_CEIL ? BITS_STEP + 1 : BITS_STEP;
+}
 
 static Form form_of(ExprOp op, const Form *x, const Form *y, double more)
 {
     Form f = { .expr = { .op = op, .a = &x->expr, .b = y ? &y->expr : NULL },
-               .bits = x->bits + (y ? y->bits : 0) + op_bits(op) + more, .index = x->index || (y && y->index) };
+               .bits = x->bits + (y ? y->bits : 0) + op_bits(op) + more,
+               .index = x->index || (y && y->index) };
     for (int i = 0; i < NPOINT; i++)
         f.at[i] = p2o_expr_apply(&f.expr, x->at[i], y ? y->at[i] : 0, 0) + 0.0;        /* -0 is 0 */
     return f;
@@ -287,7 +295,7 @@ static void add_triangle(Search *s, Form *p)
     *made[5] = form_of(EXPR_ADD, made[4], one, 0);
     *made[6] = form_of(EXPR_MUL, made[4], made[5], 0);
     *made[7] = form_of(EXPR_FLOOR, made[6], two, 0);
-    made[4]->bits = p->bits + 2 * BITS_STEP;            /* as an index: triu_indices says it shorter */
+    made[4]->bits = p->bits + 2 * BITS_STEP;    /* as an index: triu_indices says it shorter */
     add_leaf(s, *made[4]);
     Form place = form_of(EXPR_SUB, p, made[7], 0);
     place.bits = p->bits + 2 * BITS_STEP;
@@ -394,10 +402,12 @@ static void see_mask(Search *s, Term x, const PointSet *yes)
         PointSet  set = turn ? set_not(yes) : *yes, other = set_not(&s->is_yes);
         Condition c = { x, set };
         if (same_set(&set, &s->is_yes)) {
-            Expr choice = { .op = EXPR_CHOICE, .a = p2o_expr_number(s->arena, turn ? s->no : s->yes),
+            Expr choice = { .op = EXPR_CHOICE,
+                            .a = p2o_expr_number(s->arena, turn ? s->no : s->yes),
                             .b = p2o_expr_number(s->arena, turn ? s->yes : s->no), .c = x.expr };
             see_whole_table(s, (Term){ &choice, x.bits }, false);
-        } else if ((is_part_of(&s->is_yes, &set) || is_part_of(&set, &s->is_yes)) && s->masks.n < MOST_MASKS) {
+        } else if ((is_part_of(&s->is_yes, &set) || is_part_of(&set, &s->is_yes)) &&
+                   s->masks.n < MOST_MASKS) {
             int n = set_count(&set);
             if (!n || n == NPOINT || is_part_of(&set, &other))
                 continue;
@@ -428,20 +438,24 @@ static void see_condition(Search *s, const Form *f)
     }
 }
 
-/* No affine function of the candidate gives the part: three points of a capture are not on a line. */
+/* No affine function of the candidate gives the part: three points of a capture are not on a
+ * line. */
 static bool lies_on_lines(const Part *part, const Target *t, const double *g)
 {
     for (int i = 0; i < part->nline; i++) {
         const int *p = part->line[i];
-        double     u = g[p[1]] - g[p[0]], v = g[p[2]] - g[p[0]], x = t->want[p[1]] - t->want[p[0]], y = t->want[p[2]] - t->want[p[0]];
+        double     u = g[p[1]] - g[p[0]], v = g[p[2]] - g[p[0]];
+        double     x = t->want[p[1]] - t->want[p[0]], y = t->want[p[2]] - t->want[p[0]];
         double     room = 8 * (t->room[p[0]] + t->room[p[1]] + t->room[p[2]]) * (fabs(u) + fabs(v));
-        if (!(fabs(x * v - y * u) <= room + 1e-12 * (fabs(x * v) + fabs(y * u))) || (u == 0 && v == 0 && (x != 0 || y != 0)))
+        if (!(fabs(x * v - y * u) <= room + 1e-12 * (fabs(x * v) + fabs(y * u))) ||
+            (u == 0 && v == 0 && (x != 0 || y != 0)))
             return false;
     }
     return part->nline > 0;
 }
 
-/* Lines of the part among the quick points, where there are some; of different elements if possible. */
+/* Lines of the part among the quick points, where there are some; of different elements if
+ * possible. */
 static void find_lines(const Search *s, Part *part)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -465,14 +479,19 @@ static void find_lines(const Search *s, Part *part)
     }
 }
 
-/* Sides that have an expression for the other side, or a few points more than two numbers for each capture. */
-static bool is_open(const Search *s, const Part *part) { return part->nline && part->n >= 2 * s->t->n + 4; }
+/* Sides that have an expression for the other side, or a few points more than two numbers for each
+ * capture. */
+static bool is_open(const Search *s, const Part *part)
+{
+    return part->nline && part->n >= 2 * s->t->n + 4;
+}
 
 /* The candidate, known at the quick points alone, may give a part. */
 static bool may_give(const Search *s, const double *g, bool sides)
 {
     for (int i = 0; i < s->ntarget; i++) {
-        if (lies_on_lines(&s->all, &s->target[i], g) || lies_on_lines(&s->inner[0].part, &s->target[i], g) ||
+        if (lies_on_lines(&s->all, &s->target[i], g) ||
+            lies_on_lines(&s->inner[0].part, &s->target[i], g) ||
             lies_on_lines(&s->inner[1].part, &s->target[i], g))
             return true;
         for (int k = 0; k < s->ncondition && sides; k++)
@@ -489,7 +508,8 @@ static bool may_tell(const Search *s, const double *g)
     for (int how = 0; how < 2; how++) {
         bool over = true, under = true, out_over = true, out_under = true;
         for (int i = 0; i < NQUICK; i++) {
-            bool yes = set_has(&s->is_yes, s->quick[i]), c = how ? g[s->quick[i]] == 0 : g[s->quick[i]] >= 0;
+            bool yes = set_has(&s->is_yes, s->quick[i]);
+            bool c = how ? g[s->quick[i]] == 0 : g[s->quick[i]] >= 0;
             over &= c || !yes;
             under &= yes || !c;
             out_over &= !c || !yes;
@@ -503,7 +523,9 @@ static bool may_tell(const Search *s, const double *g)
 
 static void offer_part(Search *s, Part *part, const Target *t, const Form *f)
 {
-    if (!is_open(s, part) || f->bits >= (part->best.expr ? part->best.bits : DEAREST_ELEMENT) || !lies_on_lines(part, t, f->at))
+    if (!is_open(s, part) ||
+        f->bits >= (part->best.expr ? part->best.bits : DEAREST_ELEMENT) ||
+        !lies_on_lines(part, t, f->at))
         return;
     Term x = p2o_fit(&s->points, &part->over, t, &f->expr, f->bits, f->at, false);
     if (x.expr && (!part->best.expr || x.bits < part->best.bits))
@@ -557,7 +579,8 @@ static void offer_made(Search *s, ExprOp op, const Form *x, const Form *y, doubl
 /* Two steps: what // and % make of the first, products, the less and the larger of two. */
 static void offer_second(Search *s)
 {
-    static const ExprOp pairs[] = { EXPR_MUL, EXPR_MIN, EXPR_MAX }, parts[] = { EXPR_FLOOR, EXPR_MOD };
+    static const ExprOp pairs[] = { EXPR_MUL, EXPR_MIN, EXPR_MAX };
+    static const ExprOp parts[] = { EXPR_FLOOR, EXPR_MOD };
     enum { CHEAP = 120, SIZES = 24 };
     for (size_t i = 0; i < s->forms.n; i++) {
         const Form *x = s->forms.at[i];
@@ -578,7 +601,8 @@ static void offer_second(Search *s)
     }
 }
 
-/* T = X + Y or X - Y up to a number of each capture: what is left of T without X is looked up among the forms. */
+/* T = X + Y or X - Y up to a number of each capture: what is left of T without X is looked up among
+ * the forms. */
 
 enum { NKEY = 8 };
 
@@ -629,7 +653,8 @@ static void see_sum(Search *s, Part *part, const KeyPoints *p, const Map *by_key
             offer_part(s, part, &s->target[0], &sum);
             continue;
         }
-        Term t = p2o_fit(&s->points, &part->over, &s->target[0], &sum.expr, sum.bits, sum.at, false);
+        Term t = p2o_fit(&s->points, &part->over, &s->target[0], &sum.expr, sum.bits, sum.at,
+                         false);
         if (t.expr)
             see_whole_table(s, t, false);
     }
@@ -696,7 +721,9 @@ static void offer_cosines(Search *s, const Form *x)
             continue;
         Form ratio = form_of(EXPR_QUOTIENT, x, n, 0);
         for (size_t i = 0; i < COUNT_OF(parts); i++) {
-            Form part = { .expr = { .op = EXPR_NUMBER, .number = 3.14159265358979323846 * parts[i] }, .bits = BITS_STEP + (double)i };
+            Form part = { .expr = { .op = EXPR_NUMBER,
+                                    .number = 3.14159265358979323846 * parts[i] },
+                          .bits = BITS_STEP + (double)i };
             for (int j = 0; j < NPOINT; j++)
                 part.at[j] = part.expr.number;
             Form angle = form_of(EXPR_MUL, &ratio, &part, 0);
@@ -711,11 +738,14 @@ static void offer_sinusoids(Search *s, const Form *x, const Form *j, const Form 
     static const double bases[] = { 10000, 100, 1000, 10, 500, 500000, 1000000, 20, 2 };
     for (size_t i = 0; i < COUNT_OF(bases); i++) {
         for (int twice = 1; twice <= 2; twice++) {
-            Form rate = { .expr = { .op = EXPR_NUMBER, .number = -log(bases[i]) * twice }, .bits = p2o_number_bits(bases[i]) / 2 + twice };
+            Form rate = { .expr = { .op = EXPR_NUMBER, .number = -log(bases[i]) * twice },
+                          .bits = p2o_number_bits(bases[i]) / 2 + twice };
             for (int k = 0; k < NPOINT; k++)
                 rate.at[k] = rate.expr.number;
-            Form ratio = form_of(EXPR_QUOTIENT, j, d, 0), power = form_of(EXPR_MUL, &ratio, &rate, 0);
-            Form frequency = form_of(EXPR_EXP, &power, NULL, 0), angle = form_of(EXPR_MUL, x, &frequency, 0);
+            Form ratio = form_of(EXPR_QUOTIENT, j, d, 0);
+            Form power = form_of(EXPR_MUL, &ratio, &rate, 0);
+            Form frequency = form_of(EXPR_EXP, &power, NULL, 0);
+            Form angle = form_of(EXPR_MUL, x, &frequency, 0);
             offer(s, &angle, true);
             offer_turns(s, &angle);
         }
@@ -753,7 +783,8 @@ static void offer_functions(Search *s)
     for (int i = 0; i < s->t->nindex; i++)
         for (size_t k = 0; k < s->forms.n && k < PLAIN; k++)
             for (size_t d = 0; d < s->sizes.n; d++)
-                if (s->sizes.at[d]->bits <= BITS_STEP + 2 + s->sizes.at[0]->bits && s->forms.at[k] != s->leaves.at[i])
+                if (s->sizes.at[d]->bits <= BITS_STEP + 2 + s->sizes.at[0]->bits &&
+                    s->forms.at[k] != s->leaves.at[i])
                     offer_sinusoids(s, s->leaves.at[i], s->forms.at[k], s->sizes.at[d]);
 }
 
@@ -768,7 +799,8 @@ static void offer_spread(Search *s)
     p2o_expr_block(end.expr, s->points.bases, NPOINT, most->at);
     for (int i = 0; i < s->t->nindex; i++) {
         for (size_t k = 0; k < s->sizes.n; k++) {
-            Form *product = NEW(s->arena, Form), *ratio = NEW(s->arena, Form), *step = NEW(s->arena, Form), *at = NEW(s->arena, Form);
+            Form *product = NEW(s->arena, Form), *ratio = NEW(s->arena, Form);
+            Form *step = NEW(s->arena, Form), *at = NEW(s->arena, Form);
             *product = form_of(EXPR_MUL, s->leaves.at[i], most, 0);
             *ratio = form_of(EXPR_QUOTIENT, product, s->sizes.at[k], 0);
             *step = form_of(EXPR_QUOTIENT, most, s->sizes.at[k], 0);
@@ -789,11 +821,14 @@ static void try_bounds(Search *s, Term x, Term least, Term most)
     if (!x.expr)
         return;
     if (most.expr)
-        upper = (Term){ p2o_expr_of(s->arena, EXPR_MIN, x.expr, most.expr), x.bits + most.bits + BITS_STEP + 1 };
+        upper = (Term){ p2o_expr_of(s->arena, EXPR_MIN, x.expr, most.expr),
+                        x.bits + most.bits + BITS_STEP + 1 };
     if (least.expr)
-        x = (Term){ p2o_expr_of(s->arena, EXPR_MAX, x.expr, least.expr), x.bits + least.bits + BITS_STEP + 1 };
+        x = (Term){ p2o_expr_of(s->arena, EXPR_MAX, x.expr, least.expr),
+                    x.bits + least.bits + BITS_STEP + 1 };
     if (least.expr && most.expr)
-        both = (Term){ p2o_expr_of(s->arena, EXPR_MIN, x.expr, most.expr), x.bits + most.bits + BITS_STEP + 1 };
+        both = (Term){ p2o_expr_of(s->arena, EXPR_MIN, x.expr, most.expr),
+                       x.bits + most.bits + BITS_STEP + 1 };
     see_whole_table(s, upper, false);
     see_whole_table(s, x, false);
     see_whole_table(s, both, false);
@@ -807,7 +842,8 @@ static void try_choices(Search *s)
         if (!yes.expr || !no.expr)
             continue;
         Expr choice = { .op = EXPR_CHOICE, .a = yes.expr, .b = no.expr, .c = c->term.expr };
-        see_whole_table(s, (Term){ &choice, yes.bits + no.bits + c->term.bits + 2 * BITS_STEP }, false);
+        see_whole_table(s, (Term){ &choice, yes.bits + no.bits + c->term.bits + 2 * BITS_STEP },
+                        false);
     }
 }
 
@@ -884,7 +920,8 @@ static void find_bounds_of(Search *s, int which, double *least, double *most)
     double        room = tables_slack(t);
     Part         *part = &s->inner[which].part;
     for (int i = 0; i < NPOINT; i++)
-        if (s->points.want[i] > least[s->points.of[i]] + room && s->points.want[i] < most[s->points.of[i]] - room)
+        if (s->points.want[i] > least[s->points.of[i]] + room &&
+            s->points.want[i] < most[s->points.of[i]] - room)
             set_add(&part->over, i);
     part->n = set_count(&part->over);
     find_lines(s, part);
@@ -896,7 +933,9 @@ static void find_bounds_of(Search *s, int which, double *least, double *most)
         least[k] = -least[k];
     Term turned = p2o_fit_sizes(&s->points, least, room);
     if (turned.expr)
-        s->inner[which].least = (Term){ p2o_expr_of(s->arena, EXPR_SUB, p2o_expr_number(s->arena, 0), turned.expr), turned.bits + 1 };
+        s->inner[which].least = (Term){ p2o_expr_of(s->arena, EXPR_SUB,
+                                                    p2o_expr_number(s->arena, 0), turned.expr),
+                                        turned.bits + 1 };
 }
 
 static void find_bounds(Search *s)
@@ -965,7 +1004,8 @@ static void make_conditions(Search *s)
     }
     for (size_t i = 0; i < s->leaves.n; i++) {
         for (size_t k = 0; k < s->sizes.n && k < nsize; k++) {
-            Form *past = NEW(s->arena, Form), *row = NEW(s->arena, Form), *even = NEW(s->arena, Form);
+            Form *past = NEW(s->arena, Form), *row = NEW(s->arena, Form);
+            Form *even = NEW(s->arena, Form);
             *past = form_of(EXPR_SUB, s->leaves.at[i], s->sizes.at[k], 0);
             *row = form_of(EXPR_FLOOR, s->leaves.at[i], s->sizes.at[k], 0);
             *even = form_of(EXPR_MOD, row, s->number[1], 0);
@@ -1012,7 +1052,8 @@ static void see_grammar(void *user, const Expr *e, double bits, const double *va
     for (int how = 0; how < 2; how++) {
         int yes = 0;
         for (int i = 0; i < MAX_POINTS; i++)
-            yes += (how ? values[i] == 0 : values[i] >= 0) == set_has(&s->is_yes, i * NPOINT / MAX_POINTS);
+            yes += (how ? values[i] == 0 : values[i] >= 0) ==
+                   set_has(&s->is_yes, i * NPOINT / MAX_POINTS);
         if (yes && yes < MAX_POINTS)
             continue;
         Expr condition = { .op = how ? EXPR_IS_0 : EXPR_AT_LEAST_0, .a = e };
@@ -1033,53 +1074,6 @@ static void offer_grammar(Search *s)
         p2o_enumerate_float(&b, see_grammar, s);
 }
 
-/* An earlier capture has the same element at the same place: it says nothing new. */
-static bool was_seen(const Tables *t, int k, uint64_t flat)
-{
-    int64_t place[MAX_RANK];
-    double  v = t->at[k].v[flat];
-    for (int i = t->rank - 1; i >= 0; i--) {
-        place[i] = (int64_t)(flat % (uint64_t)t->at[k].sizes[i]);
-        flat /= (uint64_t)t->at[k].sizes[i];
-    }
-    for (int j = 0; j < k; j++) {
-        uint64_t at = 0;
-        bool     inside = true;
-        for (int i = 0; i < t->rank; i++) {
-            inside &= place[i] < t->at[j].sizes[i];
-            at = at * (uint64_t)t->at[j].sizes[i] + (uint64_t)place[i];
-        }
-        if (inside && t->at[j].v[at] == v)
-            return true;
-    }
-    return false;
-}
-
-/* Bits in all elements: what an expression has to be shorter than. */
-static double bits_in_tables(const Tables *t, bool two)
-{
-    double bits = 0;
-    for (int k = 0; k < t->n; k++) {
-        for (uint64_t i = 0; i < t->at[k].n && bits < 1000; i++) {
-            double v = t->at[k].v[i];
-            if (two)
-                bits++;
-            else if (!was_seen(t, k, i))
-                bits += t->whole || !isfinite(v) ? 1 + log2(1 + fmin(fabs(v), 1e18)) : fmin(p2o_number_bits(v), 20);
-        }
-    }
-    return bits;
-}
-
-/* Sizes of the inputs that were equal in all captures: which of them is meant? */
-static bool is_unclear(const Tables *t, const Expr *e)
-{
-    int i = e ? e->base - tables_first_size(t) : 0;
-    if (!e)
-        return false;
-    return (e->op == EXPR_SIZE && i >= 0 && t->nlike[i] > 1) || is_unclear(t, e->a) || is_unclear(t, e->b) || is_unclear(t, e->c);
-}
-
 /* Eight points of each of three captures. */
 static void choose_quick(Search *s)
 {
@@ -1090,28 +1084,12 @@ static void choose_quick(Search *s)
     }
 }
 
-/* Captures whose sizes differ. */
-static int count_different(const Tables *t)
-{
-    int n = 0;
-    for (int k = 0; k < t->n; k++) {
-        bool had = false;
-        for (int j = 0; j < k && !had; j++) {
-            had = true;
-            for (int i = 0; i < t->nindex + t->nsymbol; i++)
-                had &= p2o_tables_size(t, i, j) == p2o_tables_size(t, i, k);
-        }
-        n += !had;
-    }
-    return n;
-}
-
 static void search(Search *s)
 {
     enum { FEWEST_CAPTURES = 3 };       /* two odd sizes do not tell n//2 from (n - 1)//2 */
     static const ExprOp inverses[] = { EXPR_SIZE, EXPR_EXP, EXPR_SQRT, EXPR_QUOTIENT };
     offer_grammar(s);
-    if (s->nfound || count_different(s->t) < FEWEST_CAPTURES)
+    if (s->nfound || p2o_tables_different(s->t) < FEWEST_CAPTURES)
         return;
     s->margin = MARGIN_BITS;
     for (int i = 0; i < (s->t->whole ? 1 : 4); i++)
@@ -1196,8 +1174,10 @@ bool p2o_element_find(Arena *a, const Tables *t, const Dim *symbols, size_t nsym
     p2o_points_choose(&s->points, a, t, symbols, nsymbol);
     find_two_values(s);
     search(s);
-    bool clear = s->nfound && (s->nfound == 1 || s->found[1].element.bits >= s->found[0].element.bits + s->margin);
-    if (clear && !is_unclear(t, s->found[0].element.expr) && s->found[0].element.bits <= bits_in_tables(t, s->two) &&
+    bool clear = s->nfound && (s->nfound == 1 || s->found[1].element.bits >=
+                                                     s->found[0].element.bits + s->margin);
+    if (clear && !p2o_tables_is_unclear(t, s->found[0].element.expr) &&
+        s->found[0].element.bits <= p2o_tables_bits(t, s->two) &&
         keep_best(a, s, mark, out))
         return true;
     p2o_arena_rewind(a, mark);

@@ -1,10 +1,11 @@
 /* The expression that gives a constant's elements.
  *
- * Forms of indices and sizes are enumerated in layers, each valued at a handful of elements: the grammar of all
- * numbers first; then whole forms of two steps; then cosines, powers and gaussians of them.  A form need only be an
- * affine function away from the elements (dyn/fit), or be so on one side of a condition, or between two bounds.
- * What fits there is held against every element of every capture.  The cheapest is taken, unless another
- * that costs little more differs elsewhere. */
+ * Forms of indices and sizes are enumerated in layers, each valued at a handful of elements: the
+ * grammar of all numbers first; then whole forms of two steps; then cosines, powers and gaussians
+ * of them.  A form need only be an affine function away from the elements (dyn/fit), or be so on
+ * one side of a condition, or between two bounds.  What fits there is held against every element of
+ * every capture.  The cheapest is taken, unless another that costs little more differs
+ * elsewhere. */
 #ifndef P2O_DYN_ELEMENT_H
 #define P2O_DYN_ELEMENT_H
 

@@ -27,7 +27,8 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-/* An element: anywhere; at an end of an axis; on or beside the diagonal; where the next one before differs. */
+/* An element: anywhere; at an end of an axis; on or beside the diagonal; where the next one before
+ * differs. */
 static uint64_t choose_element(const Tables *t, int k, int turn, uint64_t *state)
 {
     enum { TRIES = 64 };
@@ -53,24 +54,26 @@ static uint64_t choose_element(const Tables *t, int k, int turn, uint64_t *state
     return flat - flat / stride % len * stride + to % len * stride;
 }
 
-/* Sizes at the probes: an axis of the constant is what the inputs' sizes make it, where that is known. */
+/* Sizes at the probes: an axis of the constant is what the inputs' sizes make it, where that is
+ * known. */
 static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
 {
-    static const double unrelated[] = { 2, 3, 5, 4, 7, 11, 9, 16, 23, 47, 31, 64, 85, 101, 263, 48, 240, 720, 19, 6 };
+    static const double unrelated[] = { 2, 3, 5, 4, 7, 11, 9, 16, 23, 47,
+                                        31, 64, 85, 101, 263, 48, 240, 720, 19, 6 };
     const Tables       *t = p->t;
     Bases              *b = &p->sizes, *inputs = NEW(p->arena, Bases);
     p2o_bases_start(inputs, t->bind, symbols, nsymbol);
     for (size_t i = 0; i < nsymbol; i++)
         p2o_bases_add(inputs, t->bind, symbols[i]);
-    *b = (Bases){ .dims = p2o_bindings_dims(t->bind), .n = t->nindex + t->nsymbol, .nfit = t->n, .ncapture = t->n,
-                  .npoint = t->n + NPROBE };
+    *b = (Bases){ .dims = p2o_bindings_dims(t->bind), .n = t->nindex + t->nsymbol, .nfit = t->n,
+                  .ncapture = t->n, .npoint = t->n + NPROBE };
     for (int i = 0; i < b->n; i++) {
         Readings r = { .whole = true }, *one[] = { &r };
         for (int k = 0; k < t->n; k++)
             b->at[i][k] = r.want[k] = p2o_tables_size(t, i, k);
         p2o_readings(p->arena, inputs, one, 1);
         for (int j = 0; j < NPROBE; j++) {
-            double v = r.n ? r.list[0].at[j] : unrelated[(j + 3 * i) % (int)(sizeof unrelated / sizeof *unrelated)];
+            double v = r.n ? r.list[0].at[j] : unrelated[(j + 3 * i) % (int)COUNT_OF(unrelated)];
             b->at[i][t->n + j] = v;
         }
     }
@@ -89,7 +92,9 @@ static void choose_probes(Points *p, uint64_t *state)
             good &= v >= 2 && v < 1e9;
         }
         for (int j = 0; j < t->nindex; j++)
-            p->probes[j][i] = good ? (double)(next_random(state) % (uint64_t)p->probes[first + j][i]) : NAN;
+            p->probes[j][i] = !good ? NAN
+                                    : (double)(next_random(state) %
+                                               (uint64_t)p->probes[first + j][i]);
         if (t->nindex > 1) {
             p->probes[t->nindex][i] = p->probes[0][i] - p->probes[1][i];
             p->probes[t->nindex + 1][i] = fabs(p->probes[0][i] - p->probes[1][i]);
@@ -122,9 +127,17 @@ bool p2o_target_make(const Points *p, ExprOp inverse, Target *out)
     *out = (Target){ .inverse = inverse };
     for (int i = 0; i < NPOINT; i++) {
         double v = p->want[i], room = share * fabs(v) + slack;
-        bool   ok = isfinite(v) && (inverse == EXPR_SIZE || (inverse == EXPR_QUOTIENT ? fabs(v) > 1e-30 : v > 1e-30));
-        out->want[i] = !ok ? NAN : inverse == EXPR_SIZE ? v : inverse == EXPR_EXP ? log(v) : inverse == EXPR_SQRT ? v * v : 1 / v;
-        out->room[i] = inverse == EXPR_SIZE ? room : inverse == EXPR_EXP ? room / v : inverse == EXPR_SQRT ? 2 * v * room : room / (v * v);
+        bool   ok = isfinite(v) && (inverse == EXPR_SIZE ||
+                                    (inverse == EXPR_QUOTIENT ? fabs(v) > 1e-30 : v > 1e-30));
+        out->want[i] = !ok                    ? NAN
+                       : inverse == EXPR_SIZE ? v
+                       : inverse == EXPR_EXP  ? log(v)
+                       : inverse == EXPR_SQRT ? v * v
+                                              : 1 / v;
+        out->room[i] = inverse == EXPR_SIZE   ? room
+                       : inverse == EXPR_EXP  ? room / v
+                       : inverse == EXPR_SQRT ? 2 * v * room
+                                              : room / (v * v);
         n += ok;
     }
     return n > NPOINT / 8;
@@ -142,13 +155,15 @@ void p2o_target_less(const Points *p, const Expr *x, double bits, Target *out)
 }
 
 typedef struct Affine {
-    double factor[MAX_CAPTURES], offset[MAX_CAPTURES], room[MAX_CAPTURES];     /* room: of the factor */
+    double factor[MAX_CAPTURES], offset[MAX_CAPTURES];
+    double room[MAX_CAPTURES];                  /* of the factor */
     bool   known[MAX_CAPTURES];
     double reach;                               /* the largest value of the candidate */
 } Affine;
 
 /* In one capture, the points from `from` on. */
-static bool solve_capture(const Points *p, const PointSet *over, const Target *t, const double *g, int from, Affine *out, int *end)
+static bool solve_capture(const Points *p, const PointSet *over, const Target *t, const double *g,
+                          int from, Affine *out, int *end)
 {
     int  k = p->of[from], lo = -1, hi = -1, i;
     for (i = from; i < NPOINT && p->of[i] == k; i++) {
@@ -164,18 +179,21 @@ static bool solve_capture(const Points *p, const PointSet *over, const Target *t
         return true;
     out->reach = fmax(out->reach, fmax(fabs(g[lo]), fabs(g[hi])));
     out->known[k] = g[hi] > g[lo];
-    double factor = out->known[k] ? (t->want[hi] - t->want[lo]) / (g[hi] - g[lo]) : 0, offset = t->want[lo] - factor * g[lo];
+    double factor = out->known[k] ? (t->want[hi] - t->want[lo]) / (g[hi] - g[lo]) : 0;
+    double offset = t->want[lo] - factor * g[lo];
     out->factor[k] = factor;
     out->offset[k] = offset;
     out->room[k] = out->known[k] ? (t->room[hi] + t->room[lo]) / (g[hi] - g[lo]) : 0;
     for (i = from; i < *end; i++)
-        if (set_has(over, i) && !(fabs(factor * g[i] + offset - t->want[i]) <= 4 * t->room[i] + 1e-13 * fabs(t->want[i])))
+        if (set_has(over, i) && !(fabs(factor * g[i] + offset - t->want[i]) <=
+                                  4 * t->room[i] + 1e-13 * fabs(t->want[i])))
             return false;
     return true;
 }
 
 /* A capture without a say in the factor has that of the others, if they have one. */
-static bool solve_affine(const Points *p, const PointSet *over, const Target *t, const double *g, Affine *out)
+static bool solve_affine(const Points *p, const PointSet *over, const Target *t, const double *g,
+                         Affine *out)
 {
     bool one = true, all = true;
     int  first = -1;
@@ -186,7 +204,8 @@ static bool solve_affine(const Points *p, const PointSet *over, const Target *t,
     for (int k = 0; k < p->t->n; k++) {
         all &= out->known[k];
         first = first < 0 && out->known[k] ? k : first;
-        one &= !out->known[k] || fabs(out->factor[k] - out->factor[first]) <= 2 * (out->room[k] + out->room[first]) + 1e-12;
+        one &= !out->known[k] || fabs(out->factor[k] - out->factor[first]) <=
+                                     2 * (out->room[k] + out->room[first]) + 1e-12;
     }
     for (int k = 0; k < p->t->n && first >= 0 && one; k++) {
         out->factor[k] = out->known[k] ? out->factor[k] : out->factor[first];
@@ -209,7 +228,8 @@ static void see_number(Shortest *s, double v, double said, int more)
     s->bits = bits;
 }
 
-/* The shortest number within the room: a decimal fraction, a quotient, one of them times pi, a root or a logarithm of one. */
+/* The shortest number within the room: a decimal fraction, a quotient, one of them times pi, a root
+ * or a logarithm of one. */
 static Term short_number(Points *p, double want, double room)
 {
     enum { DEAREST_NUMBER = 22 };
@@ -235,7 +255,8 @@ static Term short_number(Points *p, double want, double room)
         x = round(want / log(2) * q) / q;
         see_number(&s, x * log(2), x, BITS_STEP);
     }
-    return s.bits < DEAREST_NUMBER ? (Term){ p2o_expr_number(p->arena, s.best), s.bits } : (Term){ 0 };
+    return s.bits < DEAREST_NUMBER ? (Term){ p2o_expr_number(p->arena, s.best), s.bits }
+                                   : (Term){ 0 };
 }
 
 static const Expr *over_bases(Arena *a, const Expr *e, int first)
@@ -259,7 +280,8 @@ static Term term_of_sizes(Points *p, const double *at, double slack, bool whole)
     Readings r = { .whole = whole, .slack = slack }, *one[] = { &r };
     memcpy(r.want, at, (size_t)n * sizeof *at);
     p2o_readings(p->arena, &p->sizes, one, 1);
-    Evidence e = { .at = r.want, .nfit = n, .ncapture = n, .role = NUMBER_FACTOR, .spelled = SPELLED_UNKNOWN };
+    Evidence e = { .at = r.want, .nfit = n, .ncapture = n, .role = NUMBER_FACTOR,
+                   .spelled = SPELLED_UNKNOWN };
     Verdict  v = p2o_weigh(&e, &r);
     if (v.kind != VERDICT_SIZE)
         return (Term){ 0 };
@@ -288,9 +310,13 @@ static Term power_of_size(Points *p, const double *at, double slack)
                 continue;
             Expr *size = NEW(p->arena, Expr);
             *size = (Expr){ .op = EXPR_SIZE, .base = base + tables_first_size(p->t) };
-            const Expr *e = d ? p2o_expr_of(p->arena, EXPR_ADD, size, p2o_expr_number(p->arena, d)) : size;
-            double      bits = x.bits + p2o_base_bits(b) + BITS_STEP + (d ? BITS_STEP + 2 * fabs(d) - 1 : 0) + (double)(j / 2) * BITS_STEP;
-            e = fabs(powers[j]) == 2 ? p2o_expr_of(p->arena, EXPR_MUL, e, e) : fabs(powers[j]) < 1 ? p2o_expr_of(p->arena, EXPR_SQRT, e, NULL) : e;
+            const Expr *e = d ? p2o_expr_of(p->arena, EXPR_ADD, size, p2o_expr_number(p->arena, d))
+                              : size;
+            double      bits = x.bits + p2o_base_bits(b) + BITS_STEP +
+                               (d ? BITS_STEP + 2 * fabs(d) - 1 : 0) + (double)(j / 2) * BITS_STEP;
+            e = fabs(powers[j]) == 2  ? p2o_expr_of(p->arena, EXPR_MUL, e, e)
+                : fabs(powers[j]) < 1 ? p2o_expr_of(p->arena, EXPR_SQRT, e, NULL)
+                                      : e;
             e = p2o_expr_of(p->arena, powers[j] < 0 ? EXPR_QUOTIENT : EXPR_MUL, x.expr, e);
             if (!best.expr || bits < best.bits)
                 best = (Term){ e, bits };
@@ -360,11 +386,14 @@ static void turn_signs(double *x, int n)
 static Term signed_sum(Arena *a, Term x, bool minus_x, Term y, bool minus_y)
 {
     if (!y.expr) {
-        return minus_x ? (Term){ p2o_expr_of(a, EXPR_SUB, p2o_expr_number(a, 0), x.expr), x.bits + 1 } : x;
+        return minus_x ? (Term){ p2o_expr_of(a, EXPR_SUB, p2o_expr_number(a, 0), x.expr),
+                                 x.bits + 1 } : x;
     }
     double bits = x.bits + y.bits + BITS_STEP;
     if (minus_x && minus_y)
-        return (Term){ p2o_expr_of(a, EXPR_SUB, p2o_expr_of(a, EXPR_SUB, p2o_expr_number(a, 0), x.expr), y.expr), bits + 1 };
+        return (Term){ p2o_expr_of(a, EXPR_SUB,
+                                   p2o_expr_of(a, EXPR_SUB, p2o_expr_number(a, 0), x.expr), y.expr),
+                       bits + 1 };
     if (minus_x)
         return (Term){ p2o_expr_of(a, EXPR_SUB, y.expr, x.expr), bits };
     return (Term){ p2o_expr_of(a, minus_y ? EXPR_SUB : EXPR_ADD, x.expr, y.expr), bits };
@@ -373,17 +402,20 @@ static Term signed_sum(Arena *a, Term x, bool minus_x, Term y, bool minus_y)
 static Term inverse_of(Arena *a, const Target *t, Term x)
 {
     if (x.expr && t->less)
-        return (Term){ p2o_expr_of(a, EXPR_ADD, t->less, x.expr), x.bits + t->less_bits + BITS_STEP };
+        return (Term){ p2o_expr_of(a, EXPR_ADD, t->less, x.expr),
+                       x.bits + t->less_bits + BITS_STEP };
     if (!x.expr || t->inverse == EXPR_SIZE)
         return x;
     if (t->inverse == EXPR_QUOTIENT)
-        return (Term){ p2o_expr_of(a, EXPR_QUOTIENT, p2o_expr_number(a, 1), x.expr), x.bits + BITS_STEP };
+        return (Term){ p2o_expr_of(a, EXPR_QUOTIENT, p2o_expr_number(a, 1), x.expr),
+                       x.bits + BITS_STEP };
     return (Term){ p2o_expr_of(a, t->inverse, x.expr, NULL), x.bits + BITS_STEP };
 }
 
 /* What is left of each element without the factor's part must be one number in each capture. */
-static bool find_offsets(const Points *p, const PointSet *over, const Target *t, const double *values, const Expr *factor,
-                         bool minus, Affine *f, double *room)
+static bool find_offsets(const Points *p, const PointSet *over, const Target *t,
+                         const double *values, const Expr *factor, bool minus, Affine *f,
+                         double *room)
 {
     double at[NPOINT];
     p2o_expr_block(factor, (double (*)[TABLE_BLOCK])(uintptr_t)p->bases, NPOINT, at);
@@ -397,7 +429,8 @@ static bool find_offsets(const Points *p, const PointSet *over, const Target *t,
         if (isnan(f->offset[p->of[i]]))
             f->offset[p->of[i]] = left;
         *room = fmax(*room, t->room[i]);
-        if (!(fabs(left - f->offset[p->of[i]]) <= 4 * t->room[i] + 1e-12 * (fabs(t->want[i]) + f->reach)))
+        if (!(fabs(left - f->offset[p->of[i]]) <=
+              4 * t->room[i] + 1e-12 * (fabs(t->want[i]) + f->reach)))
             return false;
     }
     return true;
@@ -431,12 +464,14 @@ static Term fit_shape(Points *p, const Target *t, Term x, Affine *f)
     return y.expr ? inverse_of(p->arena, t, signed_sum(p->arena, x, false, y, less)) : none;
 }
 
-Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits, const double *values, bool shape)
+Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits,
+             const double *values, bool shape)
 {
     Affine f;
     int    n = p->t->n;
     double room;
-    Term   none = { 0 }, factor = { .expr = &(Expr){ .op = EXPR_NUMBER, .number = 1 } }, x = { g, bits };
+    Term   none = { 0 }, factor = { .expr = &(Expr){ .op = EXPR_NUMBER, .number = 1 } };
+    Term   x = { g, bits };
     if (!solve_affine(p, over, t, values, &f))
         return none;
     if (shape)
@@ -451,7 +486,8 @@ Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, do
     if (!factor.expr || !find_offsets(p, over, t, values, factor.expr, minus, &f, &room))
         return none;
     if (!unit)
-        x = (Term){ p2o_expr_of(p->arena, EXPR_MUL, x.expr, factor.expr), bits + factor.bits + BITS_STEP };
+        x = (Term){ p2o_expr_of(p->arena, EXPR_MUL, x.expr, factor.expr),
+                    bits + factor.bits + BITS_STEP };
     for (int k = 0; k < n; k++)
         f.offset[k] = isnan(f.offset[k]) ? f.offset[k ? k - 1 : 0] : f.offset[k];
     Term offset = none;

@@ -1,7 +1,9 @@
-/* Is a table an affine function of a candidate, with factors that are numbers or expressions of sizes?
+/* Is a table an affine function of a candidate, with factors that are numbers or expressions of
+ * sizes?
  *
- * A handful of elements decides first.  In every capture two of them give factor and offset, the others must agree;
- * what factor and offset are in the captures is then weighed as any number of a program is (dyn/verdict). */
+ * A handful of elements decides first.  In every capture two of them give factor and offset, the
+ * others must agree; what factor and offset are in the captures is then weighed as any number of a
+ * program is (dyn/verdict). */
 #ifndef P2O_DYN_FIT_H
 #define P2O_DYN_FIT_H
 
@@ -19,7 +21,8 @@ typedef struct Points {                 /* those of one capture side by side */
     double        probes[MAX_BASES][TABLE_BLOCK];       /* bases at elements of no capture */
     double        want[NPOINT];
     Bases         sizes;                /* those among the bases, for readings */
-    int           nread[2];             /* readings of floats, of ints: they take longest, and have a limit */
+    int           nread[2];             /* readings of floats, of ints: they take longest, and
+                                         * have a limit */
     Map           read;                 /* values in the captures -> Term *: sizes that gave them */
 } Points;
 
@@ -45,10 +48,10 @@ void p2o_target_less(const Points *p, const Expr *x, double bits, Target *out);
 static inline bool set_has(const PointSet *s, int i) { return s->w[i / 64] >> (i % 64) & 1; }
 static inline void set_add(PointSet *s, int i) { s->w[i / 64] |= (uint64_t)1 << (i % 64); }
 
-/* What the elements are over some points, by a candidate with its values there.  `shape`: but for a factor in each
- * capture, which may be any. */
-Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits, const double *values,
-             bool shape);
+/* What the elements are over some points, by a candidate with its values there.  `shape`: but for a
+ * factor in each capture, which may be any. */
+Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits,
+             const double *values, bool shape);
 /* The same number in all captures, or an expression of sizes. */
 Term p2o_fit_sizes(Points *p, const double *at, double room);
 

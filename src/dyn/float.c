@@ -12,7 +12,8 @@ typedef struct FloatMaker {
 
 static Arg float_call(FloatMaker *m, const char *target, int nargs, const Arg *args)
 {
-    Call *c = m->failed ? NULL : p2o_ops_call(m->ops, m->prog, m->prog->main, target, nargs, args, 0);
+    Call *c = m->failed ? NULL
+                        : p2o_ops_call(m->ops, m->prog, m->prog->main, target, nargs, args, 0);
     if (!c) {
         m->failed = true;
         return arg_none();
@@ -44,8 +45,10 @@ static Arg float_value(FloatMaker *m, const Expr *e)
     case EXPR_LOG:
         if (e->a->op == EXPR_NUMBER)
             return arg_float(log(e->a->number));
-        return float_call(m, "_operator::mul", 2, (Arg[]){ float_call(m, "torch::_sym_log2", 1, (Arg[]){ float_value(m, e->a) }),
-                                                           arg_float(0.69314718055994530942) });
+        return float_call(m, "_operator::mul", 2,
+                          (Arg[]){ float_call(m, "torch::_sym_log2", 1,
+                                              (Arg[]){ float_value(m, e->a) }),
+                                   arg_float(0.69314718055994530942) });
     case EXPR_QUOTIENT: return float_pair(m, "_operator::truediv", e);
     case EXPR_MUL: return float_pair(m, "_operator::mul", e);
     case EXPR_ADD: return float_pair(m, "_operator::add", e);
@@ -66,7 +69,8 @@ bool p2o_float_calls(Ops *o, Program *p, const Call *before, Arg *x, const Readi
         return false;
     for (size_t i = 0; i < m.calls.n; i++)
         VEC_PUSH(p->arena, &b->calls, NULL);
-    memmove(b->calls.at + at + m.calls.n, b->calls.at + at, (b->calls.n - m.calls.n - at) * sizeof *b->calls.at);
+    memmove(b->calls.at + at + m.calls.n, b->calls.at + at,
+            (b->calls.n - m.calls.n - at) * sizeof *b->calls.at);
     memcpy(b->calls.at + at, m.calls.at, m.calls.n * sizeof *b->calls.at);
     *x = v;
     return true;

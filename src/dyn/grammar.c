@@ -6,30 +6,34 @@
 
 #define PI 3.14159265358979323846
 
-/* Bits of the parts of an expression: lengths of what a person would type, chosen by eye and held against what the
- * suite of modules (test/sizes) shows to be right and wrong. */
+/* Bits of the parts of an expression: lengths of what a person would type, chosen by eye and held
+ * against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     BITS_SIZE = 2,
     BITS_OP = 3,
     BITS_CLAMP = 5,             /* more, for min and max with a number: mostly a branch */
     BITS_LEAST = 2,             /* more, for max with 0 or 1 */
-    BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little to say */
-    BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have an int */
-    BITS_REMAINDER = 6,         /* more, for what is multiplied or divided after a remainder or a root */
+    BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little
+                                 * to say */
+    BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have
+                                 * an int */
+    BITS_REMAINDER = 6,         /* more, for what is multiplied or divided after a remainder or a
+                                 * root */
     BITS_PI = 4,
     BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
 };
 
-/* Numbers that stand beside sizes in source: small ones, powers of two and their neighbours, sizes of
- * images and windows. */
-static const int numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 25, 28, 30, 31, 32,
-                               40, 48, 49, 50, 56, 60, 63, 64, 80, 96, 100, 112, 127, 128, 196, 200, 224, 255,
-                               256, 512, 1000, 1024 };
+/* Numbers that stand beside sizes in source: small ones, powers of two and their neighbours, sizes
+ * of images and windows. */
+static const int numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 25,
+                               28, 30, 31, 32, 40, 48, 49, 50, 56, 60, 63, 64, 80, 96, 100, 112,
+                               127, 128, 196, 200, 224, 255, 256, 512, 1000, 1024 };
 /* Those of a second step. */
 static const int small[] = { 1, 2, 3, 4, 5, 6, 7, 8, 10, 16 };
 /* Shares that are written as decimal fractions: int(0.7 * n). */
-static const double shares[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 1.0 / 3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 2.0 / 3,
-                                 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95, 1.25, 1.5, 1.75, 2.5, 0.05 };
+static const double shares[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 1.0 / 3, 0.35, 0.4, 0.45, 0.5, 0.55,
+                                 0.6, 0.65, 2.0 / 3, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95, 1.25,
+                                 1.5, 1.75, 2.5, 0.05 };
 
 static double whole_bits(double v) { return 1 + 2 * floor(log2(fabs(v) + 1)); }
 
@@ -45,7 +49,10 @@ static double decimal_digits(double v)
 }
 
 
-static bool near_whole(double v) { return fabs(v - round(v)) <= 1e-11 * fabs(v) && fabs(v) < 1e6 && round(v) != 0; }
+static bool near_whole(double v)
+{
+    return fabs(v - round(v)) <= 1e-11 * fabs(v) && fabs(v) < 1e6 && round(v) != 0;
+}
 
 /* 0.125 is 1/8, 0.3535.. is 1/sqrt(8): numbers that a constructor computes. */
 double p2o_number_bits(double v)
@@ -64,7 +71,8 @@ double p2o_number_bits(double v)
             best = fmin(best, (i < 4 ? BITS_OP : 2 * BITS_OP) + whole_bits(round(forms[i])));
     for (int q = 1; q <= 4; q *= 2)
         if (near_whole(v * q / PI))
-            best = fmin(best, BITS_OP + BITS_PI + whole_bits(q) + whole_bits(round(v * q / PI)) - 2);
+            best = fmin(best,
+                        BITS_OP + BITS_PI + whole_bits(q) + whole_bits(round(v * q / PI)) - 2);
     for (int q = 2; q <= 64; q++)
         if (near_whole(v * q))
             best = fmin(best, BITS_OP + whole_bits(q) + whole_bits(round(v * q)));
@@ -73,15 +81,17 @@ double p2o_number_bits(double v)
 
 double p2o_base_bits(const Bases *b) { return BITS_SIZE + log2(b->n > 1 ? b->n : 1); }
 
-/* What symbol number k is at probe i: small sizes, then larger ones without a common pattern, then some that all
- * small numbers divide; others for every symbol. */
+/* What symbol number k is at probe i: small sizes, then larger ones without a common pattern, then
+ * some that all small numbers divide; others for every symbol. */
 static int64_t probe_at(Dims *t, Dim sym, int k, int i)
 {
     enum { NDIVISIBLE = 4 };
-    static const int64_t sizes[NPROBE] = { 1, 2, 3, 5, 4, 7, 6, 9, 16, 11, 23, 30, 47, 85, 101, 263, 48, 240, 720, 5040 };
+    static const int64_t sizes[NPROBE] = { 1, 2, 3, 5, 4, 7, 6, 9, 16, 11, 23, 30, 47, 85, 101, 263,
+                                           48, 240, 720, 5040 };
     int64_t              lo, hi, spread = sizes[i] / 3 + 2;
     bool                 divisible = i >= NPROBE - NDIVISIBLE;
-    int64_t              v = divisible ? sizes[i] * (1 + (k + i) % 3) : sizes[i] + (k * 7 + k * i) % spread;
+    int64_t              v = divisible ? sizes[i] * (1 + (k + i) % 3)
+                                       : sizes[i] + (k * 7 + k * i) % spread;
     p2o_dim_range(t, sym, &lo, &hi);
     int64_t span = hi == NO_UPPER ? INT64_MAX : hi - lo + 1;
     v = v < lo ? lo + v % (span < 1024 ? span : 1024) : v;
@@ -115,8 +125,8 @@ bool p2o_probe(Dims *t, const Dim *symbols, size_t n, Dim d, int i, int64_t *v)
 
 void p2o_bases_start(Bases *b, Bindings *bind, const Dim *symbols, size_t n)
 {
-    *b = (Bases){ .dims = p2o_bindings_dims(bind), .symbols = symbols, .nsymbol = n, .nfit = p2o_nfit(bind),
-                  .ncapture = p2o_ncapture(bind) };
+    *b = (Bases){ .dims = p2o_bindings_dims(bind), .symbols = symbols, .nsymbol = n,
+                  .nfit = p2o_nfit(bind), .ncapture = p2o_ncapture(bind) };
     b->npoint = b->ncapture + NPROBE;
 }
 
@@ -159,7 +169,7 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_POWER: return x < 0 || x > 52 ? NAN : ldexp(1, (int)x);
     case EXPR_SCALED: return trunc(number * x);
     case EXPR_RAISED: return ceil(number * x);
-    case EXPR_ROUNDED: return nearbyint(number * x);            /* halves to even, as Python has it */
+    case EXPR_ROUNDED: return nearbyint(number * x);    /* halves to even, as Python has it */
     case EXPR_QUOTIENT: return y == 0 ? NAN : x / y;
     case EXPR_SQRT: return x < 0 ? NAN : sqrt(x);
     case EXPR_LOG: return x <= 0 ? NAN : log(x);
@@ -191,7 +201,8 @@ bool p2o_expr_eval(const Bases *b, const Expr *e, int point, double *v)
         *v = b->at[e->base][point];
         return !isnan(*v);
     }
-    if ((e->a && !p2o_expr_eval(b, e->a, point, &x)) || (e->b && !p2o_expr_eval(b, e->b, point, &y)) ||
+    if ((e->a && !p2o_expr_eval(b, e->a, point, &x)) ||
+        (e->b && !p2o_expr_eval(b, e->b, point, &y)) ||
         (e->c && !p2o_expr_eval(b, e->c, point, &z)))
         return false;
     *v = p2o_expr_apply(e, x, y, z);
@@ -213,7 +224,8 @@ typedef struct Enumeration {
     Valued       share[NSHARE];         /* what they cost takes long to find */
 } Enumeration;
 
-static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *x, const Valued *y, double bits)
+static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *x, const Valued *y,
+                    double bits)
 {
     out->bits = bits;
     if (bits > DEAREST)
@@ -260,15 +272,16 @@ static const struct {
 } beside_number[] = {
     { EXPR_ADD, 0, false, false },  { EXPR_SUB, 0, false, false }, { EXPR_SUB, 1, true, false },
     { EXPR_MUL, -1, false, true },  { EXPR_FLOOR, 0, false, true }, { EXPR_CEIL, 1, false, true },
-    { EXPR_MOD, 0, false, true },   { EXPR_LACK, 1, false, true }, { EXPR_MIN, BITS_CLAMP, false, false },
-    { EXPR_MAX, BITS_CLAMP, false, false },
+    { EXPR_MOD, 0, false, true },   { EXPR_LACK, 1, false, true },
+    { EXPR_MIN, BITS_CLAMP, false, false }, { EXPR_MAX, BITS_CLAMP, false, false },
 };
 
 /* x//c*c and its rounding up: to a multiple. */
 static void to_multiple(const Enumeration *e, const Valued *x, const Valued *c, ThenFn *then)
 {
     static const ExprOp part[] = { EXPR_FLOOR, EXPR_CEIL };
-    bool                plain = x->expr.op == EXPR_SIZE || x->expr.op == EXPR_ADD || x->expr.op == EXPR_SUB;
+    bool                plain = x->expr.op == EXPR_SIZE || x->expr.op == EXPR_ADD ||
+                                x->expr.op == EXPR_SUB;
     for (int i = 0; i < 2; i++) {
         Valued q, m;
         double bits = x->bits + BITS_OP + c->bits + i + (plain ? 0 : BITS_REMAINDER);
@@ -285,15 +298,19 @@ static double bits_of_remainder(const Valued *x, ExprOp op)
     return remainder && op != EXPR_ADD && op != EXPR_SUB ? BITS_REMAINDER : 0;
 }
 
-static void with_number(const Enumeration *e, const Valued *x, const int *list, size_t n, ThenFn *then)
+static void with_number(const Enumeration *e, const Valued *x, const int *list, size_t n,
+                        ThenFn *then)
 {
     for (size_t k = 0; k < n; k++) {
         Valued c = number_of(e, list[k]), v;
         for (size_t i = 0; i < sizeof beside_number / sizeof *beside_number; i++) {
-            const Valued *left = beside_number[i].swapped ? &c : x, *right = beside_number[i].swapped ? x : &c;
+            const Valued *left = beside_number[i].swapped ? &c : x;
+            const Valued *right = beside_number[i].swapped ? x : &c;
             ExprOp        op = beside_number[i].op;
-            double        bits = x->bits + BITS_OP + c.bits + beside_number[i].more + bits_of_remainder(x, op);
-            if (!(beside_number[i].from_two && list[k] == 1) && combine(e, &v, op, left, right, bits))
+            double        bits = x->bits + BITS_OP + c.bits + beside_number[i].more +
+                                 bits_of_remainder(x, op);
+            if (!(beside_number[i].from_two && list[k] == 1) &&
+                combine(e, &v, op, left, right, bits))
                 then(e, &v);
         }
         if (list[k] > 1)
@@ -301,9 +318,11 @@ static void with_number(const Enumeration *e, const Valued *x, const int *list, 
     }
 }
 
-static void with_other(const Enumeration *e, const Valued *x, const Valued *y, bool twice, ThenFn *then)
+static void with_other(const Enumeration *e, const Valued *x, const Valued *y, bool twice,
+                       ThenFn *then)
 {
-    static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX }, one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
+    static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX };
+    static const ExprOp one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
     double              bits = x->bits + y->bits + BITS_OP;
     Valued              v;
     for (int i = 0; i < 4 && twice; i++)
@@ -358,7 +377,7 @@ static void special_forms(const Enumeration *e, const Valued *x, ThenFn *then)
         combine(e, &low, EXPR_SUB, x, &one, x->bits);
         if (!combine(e, &v, ops[i], &low, NULL, bits_of + 1))
             continue;
-        if (ops[i] == EXPR_BITS)                        /* the logarithm rounded up, the root rounded up */
+        if (ops[i] == EXPR_BITS)                /* the logarithm rounded up, the root rounded up */
             then(e, &v);
         else if (combine(e, &w, EXPR_ADD, &v, &one, v.bits))
             then(e, &w);
@@ -392,7 +411,8 @@ static void at_least(const Enumeration *e, const Valued *v, ThenFn *then)
     Valued floor_of, clamped;
     for (int least = 0; least < 2; least++) {
         floor_of = number_of(e, least);
-        if (combine(e, &clamped, EXPR_MAX, v, &floor_of, v->bits + BITS_OP + floor_of.bits + BITS_LEAST))
+        if (combine(e, &clamped, EXPR_MAX, v, &floor_of,
+                    v->bits + BITS_OP + floor_of.bits + BITS_LEAST))
             then(e, &clamped);
     }
 }
@@ -459,7 +479,8 @@ static void say_pair(const Enumeration *e, ExprOp op, const Valued *x, const Val
 /* log(n) / log(512), log(n, 20) */
 static void logarithms_to(const Enumeration *e, const Valued *v)
 {
-    static const double to[] = { 10, 16, 20, 32, 50, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 10000 };
+    static const double to[] = { 10, 16, 20, 32, 50, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096,
+                                 10000 };
     Valued              log_of;
     if (!combine(e, &log_of, EXPR_LOG, v, NULL, v->bits + BITS_OP))
         return;
@@ -470,11 +491,12 @@ static void logarithms_to(const Enumeration *e, const Valued *v)
     }
 }
 
-/* Of a whole expression: itself, its root, logarithms and the inverses, times or divided by a number. */
+/* Of a whole expression: itself, its root, logarithms and the inverses, times or divided by a
+ * number. */
 static void float_forms(const Enumeration *e, const Valued *v)
 {
-    static const double factors[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 10000,
-                                      PI, 2 * PI, PI / 2 };
+    static const double factors[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64, 100, 128,
+                                      256, 512, 1000, 10000, PI, 2 * PI, PI / 2 };
     static const ExprOp ops[] = { EXPR_SIZE, EXPR_SQRT, EXPR_LOG, EXPR_LOG2 };
     Valued              one = number_of(e, 1), form;
     for (int i = 0; i < 4; i++) {
@@ -548,7 +570,8 @@ Dim p2o_expr_dim(const Bases *b, const Expr *e)
     Dims *t = b->dims;
     Dim   x = e->a ? p2o_expr_dim(b, e->a) : NULL, y = e->b ? p2o_expr_dim(b, e->b) : NULL;
     switch (e->op) {
-    case EXPR_NUMBER: return e->number == floor(e->number) ? p2o_dim_int(t, (int64_t)e->number) : NULL;
+    case EXPR_NUMBER:
+        return e->number == floor(e->number) ? p2o_dim_int(t, (int64_t)e->number) : NULL;
     case EXPR_SIZE: return b->dim[e->base];
     case EXPR_ADD: return p2o_dim_add(t, x, y);
     case EXPR_SUB: return p2o_dim_sub(t, x, y);
@@ -595,11 +618,15 @@ const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
     case EXPR_SUB: return infix_text(a, b, "-", e);
     case EXPR_MUL: return infix_text(a, b, "*", e);
     case EXPR_FLOOR: return infix_text(a, b, "//", e);
-    case EXPR_CEIL: return p2o_printf(a, "ceil(%s / %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_CEIL:
+        return p2o_printf(a, "ceil(%s / %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
     case EXPR_MOD: return infix_text(a, b, "%", e);
-    case EXPR_LACK: return p2o_printf(a, "(-%s %% %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
-    case EXPR_MIN: return p2o_printf(a, "min(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
-    case EXPR_MAX: return p2o_printf(a, "max(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_LACK:
+        return p2o_printf(a, "(-%s %% %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_MIN:
+        return p2o_printf(a, "min(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
+    case EXPR_MAX:
+        return p2o_printf(a, "max(%s, %s)", p2o_expr_text(a, b, e->a), p2o_expr_text(a, b, e->b));
     default: break;                             /* whole ones are Dims */
     }
     return "?";

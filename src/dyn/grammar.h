@@ -1,9 +1,10 @@
 /* The expressions of sizes that people write, and what they cost.
  *
- * One grammar for all numbers of a program: sizes, numbers, + - * // % min max and rounding up, the whole
- * root and logarithm; for floats also / and square root, logarithm and their inverses.  An expression costs
- * bits: about what it takes to say it.  It is valued at points: the captures first, then probes, which are
- * sizes of no capture.  Two expressions with the same values at all points are taken for the same. */
+ * One grammar for all numbers of a program: sizes, numbers, + - * // % min max and rounding up, the
+ * whole root and logarithm; for floats also / and square root, logarithm and their inverses.  An
+ * expression costs bits: about what it takes to say it.  It is valued at points: the captures
+ * first, then probes, which are sizes of no capture.  Two expressions with the same values at all
+ * points are taken for the same. */
 #ifndef P2O_DYN_GRAMMAR_H
 #define P2O_DYN_GRAMMAR_H
 
@@ -22,7 +23,8 @@ typedef enum ExprOp {
     EXPR_ROOT, EXPR_BITS, EXPR_POWER,           /* whole: isqrt(a), a.bit_length(), 2 ** a */
     EXPR_SCALED, EXPR_RAISED, EXPR_ROUNDED,     /* int, ceil and round of number * a */
     EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2,
-    EXPR_ABS, EXPR_COS, EXPR_SIN, EXPR_EXP, EXPR_ROUND, /* of elements of constants; rounded half to even */
+    EXPR_ABS, EXPR_COS, EXPR_SIN, EXPR_EXP, EXPR_ROUND, /* of elements of constants; rounded half to
+                                                         * even */
     EXPR_AT_LEAST_0, EXPR_IS_0, EXPR_AND, EXPR_OR,      /* conditions: 1 or 0 */
     EXPR_CHOICE                                 /* c ? a : b */
 } ExprOp;
@@ -45,18 +47,19 @@ typedef struct Bases {
 } Bases;
 
 /* Bits. */
-double p2o_number_bits(double v);               /* of a number, written out or as a short fraction or root */
+double p2o_number_bits(double v);               /* of a number, written out or as a short fraction
+                                                 * or root */
 double p2o_base_bits(const Bases *b);           /* of one of the sizes */
 
-/* The sizes' values at the captures and at probes inside the ranges.  A size that has no value there is
- * left out; false when there is no more room. */
+/* The sizes' values at the captures and at probes inside the ranges.  A size that has no value
+ * there is left out; false when there is no more room. */
 void p2o_bases_start(Bases *b, Bindings *bind, const Dim *symbols, size_t n);
 bool p2o_bases_add(Bases *b, Bindings *bind, Dim d);
 /* What an expression of the symbols is at probe i; false: nothing. */
 bool p2o_probe(Dims *t, const Dim *symbols, size_t n, Dim d, int i, int64_t *v);
 
-/* Calls fn with every expression of up to DEAREST bits; `values` are those in the captures to fit, NaN where it has none.
- * The expression lies on the stack: p2o_expr_keep copies it. */
+/* Calls fn with every expression of up to DEAREST bits; `values` are those in the captures to fit,
+ * NaN where it has none.  The expression lies on the stack: p2o_expr_keep copies it. */
 typedef void ExprFn(void *user, const Expr *e, double bits, const double *values);
 void p2o_enumerate_whole(const Bases *b, ExprFn *fn, void *user);
 void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user);

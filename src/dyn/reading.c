@@ -7,7 +7,11 @@
 /* Floats are computed in another order than Python's. */
 static const double least_slack = 1e-12;
 
-static bool is_within(double x, double y, double slack) { return x == y || fabs(x - y) <= fmax(slack, least_slack) * fabs(y); }
+static bool is_within(double x, double y, double slack)
+{
+    return x == y || fabs(x - y) <= fmax(slack, least_slack) * fabs(y);
+}
+
 static bool is_close(double x, double y) { return is_within(x, y, 0); }
 
 static bool gives(const Bases *b, const Readings *r, const double *values)
@@ -41,7 +45,8 @@ static void remove_reading(Readings *r, int i)
     memmove(&r->list[i], &r->list[i + 1], (size_t)(r->n - i) * sizeof *r->list);
 }
 
-static void add_reading(Arena *a, const Bases *b, Readings *r, const Expr *e, double bits, const double *probes)
+static void add_reading(Arena *a, const Bases *b, Readings *r, const Expr *e, double bits,
+                        const double *probes)
 {
     int at = r->n;
     for (int i = 0; i < r->n; i++) {
@@ -96,7 +101,8 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
     const Search *s = user;
     size_t        lo = 0, hi = s->n;
     bits += s->more;
-    double        room = 2 * fmax(s->slack, least_slack) * fabs(values[0]), least = values[0] - room, most = values[0] + room;
+    double        room = 2 * fmax(s->slack, least_slack) * fabs(values[0]);
+    double        least = values[0] - room, most = values[0] + room;
     if (isnan(values[0]))
         return;
     while (lo < hi) {
@@ -131,7 +137,8 @@ static bool is_whole(const Bases *b, const Readings *r)
     return true;
 }
 
-/* Whole numbers and floats have enumerations of their own; a float may be a whole number that was divided exactly. */
+/* Whole numbers and floats have enumerations of their own; a float may be a whole number that was
+ * divided exactly. */
 static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n, bool whole)
 {
     Search s = { .arena = a, .bases = b, .list = NEW_N(a, Readings *, n + 1) };

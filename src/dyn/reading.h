@@ -1,7 +1,9 @@
-/* What a number may be: the cheapest expressions that gave it in every capture, also in those that were held out.
+/* What a number may be: the cheapest expressions that gave it in every capture, also in those that
+ * were held out.
  *
- * Those that agree with one another at all probes too count as one.  A plain number is a reading like any
- * other; what it costs depends on where it stands, which the caller knows (dyn/verdict). */
+ * Those that agree with one another at all probes too count as one.  A plain number is a reading
+ * like any other; what it costs depends on where it stands, which the caller knows
+ * (dyn/verdict). */
 #ifndef P2O_DYN_READING_H
 #define P2O_DYN_READING_H
 
@@ -19,8 +21,10 @@ typedef struct Reading {
 typedef struct Readings {
     double  want[MAX_CAPTURES];
     bool    whole;
-    double  slack;              /* of floats that were rounded, as a share; 0: as little as computing them may cost */
-    double  refuted;            /* bits of the cheapest that a capture which was held out contradicts; 0: none */
+    double  slack;              /* of floats that were rounded, as a share; 0: as little as
+                                 * computing them may cost */
+    double  refuted;            /* bits of the cheapest that a capture which was held out
+                                 * contradicts; 0: none */
     int     n;
     Reading list[NREADING];     /* the cheapest first */
 } Readings;

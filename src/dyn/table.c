@@ -139,7 +139,8 @@ void p2o_expr_block(const Expr *e, double (*bases)[TABLE_BLOCK], int n, double *
         out[i] = p2o_expr_apply(e, x[i], y[i], z[i]);
 }
 
-typedef bool BlockFn(void *user, const Tables *t, int k, uint64_t from, int n, const double *values);
+typedef bool BlockFn(void *user, const Tables *t, int k, uint64_t from, int n,
+                     const double *values);
 
 /* Values of the expression at all elements of capture k, in blocks; false as soon as fn says so. */
 static bool each_block(const Tables *t, const Expr *e, int k, BlockFn *fn, void *user)
@@ -169,7 +170,8 @@ static bool add_up(void *user, const Tables *t, int k, uint64_t from, int n, con
     return true;
 }
 
-static bool are_alike(void *user, const Tables *t, int k, uint64_t from, int n, const double *values)
+static bool are_alike(void *user, const Tables *t, int k, uint64_t from, int n,
+                      const double *values)
 {
     const double *sum = user;
     for (int i = 0; i < n; i++)

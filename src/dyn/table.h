@@ -1,7 +1,8 @@
 /* A constant that forward() made, as it was in every capture.
  *
- * Its elements are asked for as functions of bases: indices along the axes that are not 1, how far the last two are
- * apart with its sign and without, the sizes of those axes, and the sizes of the inputs. */
+ * Its elements are asked for as functions of bases: indices along the axes that are not 1, how far
+ * the last two are apart with its sign and without, the sizes of those axes, and the sizes of the
+ * inputs. */
 #ifndef P2O_DYN_TABLE_H
 #define P2O_DYN_TABLE_H
 
@@ -25,9 +26,11 @@ typedef struct Tables {
     double   scale;                     /* the largest element */
     Table    at[MAX_CAPTURES];
     int      nindex, index[MAX_INDICES];        /* axes that are not 1, the last first */
-    int      nsymbol;                   /* of the inputs, those that no axis of the constant equals */
+    int      nsymbol;                   /* of the inputs, those that no axis of the constant
+                                         * equals */
     Dim      symbol[MAX_BASES];
-    int      nlike[MAX_BASES];          /* of each size: how many sizes of the inputs were the same in all captures */
+    int      nlike[MAX_BASES];          /* of each size: how many sizes of the inputs were the same
+                                         * in all captures */
     Bindings *bind;
 } Tables;
 
@@ -40,7 +43,10 @@ void p2o_tables_symbols(Tables *t, const Dim *symbols, size_t n);
 
 static inline int tables_distances(const Tables *t) { return t->nindex > 1 ? 2 : 0; }
 static inline int tables_first_size(const Tables *t) { return t->nindex + tables_distances(t); }
-static inline int tables_nbase(const Tables *t) { return tables_first_size(t) + t->nindex + t->nsymbol; }
+static inline int tables_nbase(const Tables *t)
+{
+    return tables_first_size(t) + t->nindex + t->nsymbol;
+}
 
 /* The bases at one element of capture k. */
 void p2o_tables_bases(const Tables *t, int k, uint64_t flat, double *at);
@@ -52,7 +58,10 @@ static inline double tables_slack(const Tables *t)
 {
     return t->whole ? 0 : t->scale * (t->dtype == DT_F64 ? 1e-11 : 1e-7);
 }
-static inline double tables_share(const Tables *t) { return t->whole ? 0 : t->dtype == DT_F64 ? 1e-10 : 1e-6; }
+static inline double tables_share(const Tables *t)
+{
+    return t->whole ? 0 : t->dtype == DT_F64 ? 1e-10 : 1e-6;
+}
 /* A few ulp of what numpy rounds to; ints are exact. */
 bool p2o_tables_alike(const Tables *t, double x, double y);
 

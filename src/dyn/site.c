@@ -109,7 +109,7 @@ static bool can_be_open(const Site *x)
                         p2o_op_varies(x->call->op, x->schema->name));
 }
 
-static bool has_hole(const Call *c)
+static bool has_minus_one(const Call *c)
 {
     int64_t v;
     for (int k = 0; k < c->nargs; k++)
@@ -123,7 +123,7 @@ static bool has_hole(const Call *c)
 /* A spelled number that rules would make a size without need: beside a -1, of pieces. */
 static bool stays_as_spelled(const Site *x)
 {
-    return x->call->op->pieces || (x->call->op->reshapes && has_hole(x->call));
+    return x->call->op->pieces || (x->call->op->reshapes && has_minus_one(x->call));
 }
 
 /* Rules may say what a number is that was the same in all captures, unless every size was another

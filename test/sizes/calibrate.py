@@ -1,10 +1,10 @@
-"""How far ahead of the next best the readings are that were taken, where the file is right and where
-it is wrong: what MARGIN (src/dyn/verdict.c) is chosen by.
+"""How far ahead of the next best the readings are that were taken, where the file is right and
+where it is wrong: what MARGIN (src/dyn/verdict.c) is chosen by.
 
 usage: calibrate.py RESULTS.json [PT2ONNX]      results of suite.py --json
 
-Every conversion of the results that gave a file is made again with --report.  Of the sizes that it took
-by evidence the one with the least margin counts, and the bits that its captures held for it.
+Every conversion of the results that gave a file is made again with --report.  Of the sizes that it
+took by evidence the one with the least margin counts.
 """
 import collections
 import json

@@ -92,6 +92,18 @@ static void put_needs(Buf *b, const Program *p, Bindings *bind)
     }
 }
 
+static void put_weighed(Buf *b, const Program *p)
+{
+    p2o_puts(b, "\n## Numbers that might be sizes\n\n"
+                "| was | taken for | in | because |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < p->weighed.n; i++) {
+        const WeighedNumber *w = &p->weighed.at[i];
+        p2o_putf(b, "| %s | %s | %s ", w->was, w->taken, w->target);
+        put_place(b, p, w->loc);
+        p2o_putf(b, " | %s |\n", w->because);
+    }
+}
+
 const char *p2o_report_dims(Program *p, Bindings *bind, const Graph *g)
 {
     Buf b = { .arena = p->arena };
@@ -101,6 +113,7 @@ const char *p2o_report_dims(Program *p, Bindings *bind, const Graph *g)
     put_symbols(&b, p, bind);
     put_needs(&b, p, bind);
     put_events(&b, p, bind);
+    put_weighed(&b, p);
     p2o_puts(&b, "\n## Notes\n\n");
     for (size_t i = 0; i < p2o_diags_count(p->diags); i++) {
         const Diag *d = p2o_diags_at(p->diags, i);

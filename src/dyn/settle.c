@@ -255,9 +255,7 @@ static void bind_site(Settling *s, Site *x, Dim to)
     to = p2o_resolve(s->bind, to);
     p2o_bind(s->bind, x->open, to);
     p2o_bind_log(s->bind, BIND_EVIDENCE, x->open, to,
-                 p2o_printf(s->prog->arena,
-                            "evidence: %.0f bits, the next best reading costs %.0f more",
-                            x->verdict.held, fmin(x->verdict.margin, 99)), x->call->loc);
+                 p2o_verdict_because(s->prog->arena, &x->verdict), x->call->loc);
     x->done = true;
 }
 
@@ -630,6 +628,31 @@ static bool holds_against_checks(Settling *s)
     return true;
 }
 
+/* What the site was taken for, where a size might have made it; NULL: nothing to say. */
+static const char *taken_text(const Settling *s, const Site *x)
+{
+    const Verdict *v = &x->verdict;
+    if (!v->best)
+        return NULL;
+    return v->kind == VERDICT_SIZE ? p2o_expr_text(s->prog->arena, v->best->of, v->best->expr)
+                                   : "a number";
+}
+
+/* The verdicts on numbers, for the report; those on sizes are in the log of bindings. */
+static void keep_verdicts(Settling *s)
+{
+    for (size_t i = 0; i < s->sites.list.n; i++) {
+        const Site   *x = s->sites.list.at[i];
+        const char   *taken = taken_text(s, x);
+        WeighedNumber w = { .loc = x->call->loc, .target = x->call->target, .taken = taken };
+        if (!taken || x->role == NUMBER_SETTING || (x->open && x->verdict.kind == VERDICT_SIZE))
+            continue;
+        w.was = values_text(s, x);
+        w.because = p2o_verdict_because(s->prog->arena, &x->verdict);
+        VEC_PUSH(s->prog->arena, &s->prog->weighed, w);
+    }
+}
+
 /* Branches on a size that no capture took are not in the program. */
 static void say_intervals(const Settling *s)
 {
@@ -766,6 +789,7 @@ static bool settle_sites(Settling *s)
         return false;
     if (!holds_at_large_sizes(s) || !holds_in_checks(s))
         return false;
+    keep_verdicts(s);
     say_intervals(s);
     claim_seen(s);
     return true;

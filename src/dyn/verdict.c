@@ -246,6 +246,18 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
                                       : p2o_printf(a, "%s, or by chance", best);
 }
 
+const char *p2o_verdict_because(Arena *a, const Verdict *v)
+{
+    const Reading *next = v->kind == VERDICT_NUMBER ? v->best
+                          : v->rival_bits < v->number_bits ? v->rival
+                                                           : NULL;
+    const char *what = next                       ? p2o_expr_text(a, next->of, next->expr)
+                       : isfinite(v->number_bits) ? "a number"
+                                                  : "by chance";
+    return p2o_printf(a, "evidence: %.0f bits, the next best reading costs %.0f more: %s", v->held,
+                      fmin(v->margin, 99), what);
+}
+
 /* Sizes to choose from: odd and even ones, small and large ones; then multiples of 12, for models
  * that need them. */
 static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3,

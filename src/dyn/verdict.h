@@ -48,6 +48,8 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r);
 
 /* Both readings, for a message: "seq - 4 or 3*seq//4". */
 const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v);
+/* Why it was taken, for the report: the bits, and the next best reading. */
+const char *p2o_verdict_because(Arena *a, const Verdict *v);
 /* The sizes that tell the readings apart, as JSON and as "batch=2, seq=97"; NULL: none were
  * found. */
 typedef struct Telling {

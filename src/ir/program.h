@@ -102,6 +102,12 @@ typedef struct ProgramRange {
     int64_t     lo, hi;                 /* NO_LOWER / NO_UPPER: unbounded */
 } ProgramRange;
 
+/* A number of the captures that was weighed: what it was taken for, for the report. */
+typedef struct WeighedNumber {
+    Loc         loc;
+    const char *target, *was, *taken, *because;
+} WeighedNumber;
+
 struct Program {
     Arena *arena;
     Diags *diags;
@@ -113,6 +119,7 @@ struct Program {
     VEC(ProgramRange) ranges;
     VEC(ProgramRange) declared;         /* what the user said of sizes; expr is as written */
     VEC(const char *) guards;           /* Python expressions over input paths, as written */
+    VEC(WeighedNumber) weighed;
     uint32_t          nvar;
     bool              proven;           /* types agreed with what the captures recorded, and are of other sizes now */
     const char       *unsettled;        /* advice where one capture cannot tell; NULL: another capture */

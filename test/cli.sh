@@ -45,7 +45,7 @@ expect 4 'make_models.py:[0-9]*): total = torch.zeros' "$top/test/model/data/mes
 check "no file after a refusal" test ! -e "$dir/no.onnx"
 
 # fixed captures: what was seen is said
-expect 0 'note: captured at x_0 [0-9]* to [0-9]*, .*: what the model does otherwise at sizes outside is not known' \
+expect 0 'note: captured at x_0 [0-9]* to [0-9]*, .*: what the model does otherwise at other sizes is not known' \
     "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/seen.onnx"
 expect 0 'sizes below 2 were not captured; give a capture at 1 with --check' "$top/test/model/data/residual.a.pt2" \
     "$top/test/model/data/residual.b.pt2" "$dir/seen.onnx"

@@ -95,7 +95,7 @@ NumberMade p2o_op_made(const AtenOp *op, const char *arg)
 
 NumberRole p2o_op_role(const AtenOp *op, const SchemaArg *a)
 {
-    static const char *const words[] = { "extent", "place", "pad", "factor", "setting", "none" };
+    static const char *const words[] = { "extent", "place", "pad", "rest", "factor", "setting", "none" };
     int                      i = word_of(op->roles, a->name, words, (int)COUNT_OF(words));
     if (i >= 0)
         return (NumberRole)i;

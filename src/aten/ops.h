@@ -18,6 +18,7 @@ typedef enum NumberRole {
     NUMBER_EXTENT,           /* a size, or how many */
     NUMBER_PLACE,            /* along an axis; negative ones count from its end */
     NUMBER_PAD,              /* how much is added at an end */
+    NUMBER_REST,             /* what a division leaves over: output_padding */
     NUMBER_FACTOR,           /* in arithmetic */
     NUMBER_SETTING,          /* a stride, an axis, an epsilon: hardly ever made of a size */
     NUMBER_NONE              /* not looked at: what is asserted, say */
@@ -38,6 +39,9 @@ IdleFn p2o_idle_copy;
 /* Of those with zeros: pads. */
 IdleFn p2o_idle_zeros;
 
+/* The number that as its second operand an operator does nothing with: x * 1. */
+typedef enum Neutral { NEUTRAL_NONE, NEUTRAL_ZERO, NEUTRAL_ONE } Neutral;
+
 typedef struct AtenOp {
     const char  *schema;     /* verbatim from PyTorch: names, types, defaults, aliasing */
     ShapeRule   *shape;      /* sets the type of every result */
@@ -49,6 +53,7 @@ typedef struct AtenOp {
     const char  *roles;      /* of numbers that are not what their type says: "start:place end:place step:setting" */
     const char  *made;       /* by modules of torch.nn: "output_size:axis"; see NumberMade */
     IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always does something */
+    Neutral      neutral;
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */

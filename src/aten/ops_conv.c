@@ -439,7 +439,7 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
 }
 
 #define CONV_ROLES \
-    "stride:setting groups:setting kernel_size:setting output_padding:pad"
+    "stride:setting groups:setting kernel_size:setting output_padding:rest"
 #define CONV_ROWS(n)                                                                               \
     { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "       \
       "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \

@@ -507,14 +507,16 @@ static Value *lower_lcm(Lower *lo, const Call *c)
     return emit(lo, ONNX_Abs, emit(lo, ONNX_Mul, emit(lo, ONNX_Div, x, g), y));
 }
 
-#define ROW_TENSOR_SCALAR(name, rule, fn)                                                       \
-    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn },                 \
-    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn }
-#define ROW_ALPHA(name, rule, fn)                                                               \
-    { name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rule, .lower = fn }, \
-    { name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rule, .lower = fn }
+#define ROW_TENSOR_SCALAR(name, rule, fn, ...)                                                  \
+    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn, __VA_ARGS__ },    \
+    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn, __VA_ARGS__ }
+#define ROW_ALPHA(name, rule, fn, ...)                                                          \
+    { name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rule,             \
+      .lower = fn, __VA_ARGS__ },                                                               \
+    { name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rule,                \
+      .lower = fn, __VA_ARGS__ }
 #define ROW_DIV(name)                                                                           \
-    ROW_TENSOR_SCALAR(name, p2o_rule_binary_float, lower_div),                                  \
+    ROW_TENSOR_SCALAR(name, p2o_rule_binary_float, lower_div, .neutral = NEUTRAL_ONE),          \
     { name ".Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",          \
       shape_div_mode, .lower = lower_div_mode },                                                \
     { name ".Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",          \
@@ -535,22 +537,22 @@ static Value *lower_lcm(Lower *lo, const Call *c)
     { name ".Tensor(Tensor self, Tensor " bound ") -> Tensor", shape_clamp, .lower = lower_clamp }
 
 const AtenOp p2o_ops_math[] = {
-    ROW_ALPHA("add", p2o_rule_binary, lower_add),
-    ROW_ALPHA("sub", shape_sub, lower_sub),
-    ROW_ALPHA("subtract", shape_sub, lower_sub),
-    ROW_ALPHA("rsub", shape_sub, lower_rsub),
-    ROW_TENSOR_SCALAR("mul", p2o_rule_binary, lower_mul),
-    ROW_TENSOR_SCALAR("multiply", p2o_rule_binary, lower_mul),
+    ROW_ALPHA("add", p2o_rule_binary, lower_add, .neutral = NEUTRAL_ZERO),
+    ROW_ALPHA("sub", shape_sub, lower_sub, .neutral = NEUTRAL_ZERO),
+    ROW_ALPHA("subtract", shape_sub, lower_sub, .neutral = NEUTRAL_ZERO),
+    ROW_ALPHA("rsub", shape_sub, lower_rsub, .neutral = NEUTRAL_NONE),
+    ROW_TENSOR_SCALAR("mul", p2o_rule_binary, lower_mul, .neutral = NEUTRAL_ONE),
+    ROW_TENSOR_SCALAR("multiply", p2o_rule_binary, lower_mul, .neutral = NEUTRAL_ONE),
     ROW_DIV("div"),
     ROW_DIV("divide"),
-    ROW_TENSOR_SCALAR("true_divide", p2o_rule_binary_float, lower_div),
+    ROW_TENSOR_SCALAR("true_divide", p2o_rule_binary_float, lower_div, .neutral = NEUTRAL_ONE),
     ROW_PAIR("floor_divide", shape_whole_div, lower_floor_divide),
     { "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", shape_whole_div,
       .lower = lower_floor_divide },
-    ROW_TENSOR_SCALAR("remainder", shape_whole_div, lower_remainder),
+    ROW_TENSOR_SCALAR("remainder", shape_whole_div, lower_remainder, .neutral = NEUTRAL_NONE),
     { "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", shape_whole_div,
       .lower = lower_remainder },
-    ROW_TENSOR_SCALAR("fmod", shape_whole_div, lower_fmod),
+    ROW_TENSOR_SCALAR("fmod", shape_whole_div, lower_fmod, .neutral = NEUTRAL_NONE),
     ROW_POW("pow", shape_pow, lower_pow, .limits = "integers: exact up to 2^53"),
     ROW_POW("float_power", shape_float_power, lower_float_power, .limits = NULL),
     { "square(Tensor self) -> Tensor", shape_square, .lower = lower_square },
@@ -558,7 +560,7 @@ const AtenOp p2o_ops_math[] = {
     ROW_PAIR("logaddexp", p2o_rule_binary, lower_logaddexp),
     ROW_PAIR("logaddexp2", p2o_rule_binary, lower_logaddexp2),
     { "signbit(Tensor self) -> Tensor", p2o_rule_bool, .lower = lower_signbit },
-    ROW_TENSOR_SCALAR("copysign", p2o_rule_binary_float, lower_copysign),
+    ROW_TENSOR_SCALAR("copysign", p2o_rule_binary_float, lower_copysign, .neutral = NEUTRAL_NONE),
     ROW_PAIR("atan2", p2o_rule_binary_float, lower_atan2),
     ROW_PAIR("arctan2", p2o_rule_binary_float, lower_atan2),
     { "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", shape_ldexp, .lower = lower_ldexp },

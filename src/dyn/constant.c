@@ -378,7 +378,7 @@ static void note_numbers(const Lineup *l, Sites *s, Call *c, const Tensor *t)
         !p2o_tables_load(l->p[0]->arena, &all, &t))
         return;
     for (uint64_t i = 0; i < n; i++)
-        if (all.at[0].v[i] != 0 && isfinite(all.at[0].v[i]))
+        if (isfinite(all.at[0].v[i]) && (all.at[0].v[i] != 0 || l->n == 1))
             p2o_site_note(s, c, all.at[0].v[i]);
 }
 

@@ -54,21 +54,31 @@ static bool near_whole(double v)
     return fabs(v - round(v)) <= 1e-11 * fabs(v) && fabs(v) < 1e6 && round(v) != 0;
 }
 
+int p2o_number_within(double v, double *whole, double *bits)
+{
+    const double forms[NWITHIN] = { 1 / v, v * v, exp(fabs(v)), exp2(fabs(v)), 1 / (v * v) };
+    int          n = 0;
+    for (int i = 0; i < NWITHIN; i++)
+        if (near_whole(forms[i])) {
+            whole[n] = round(forms[i]);
+            bits[n++] = i < NWITHIN - 1 ? BITS_OP : 2 * BITS_OP;
+        }
+    return n;
+}
+
 /* 0.125 is 1/8, 0.3535.. is 1/sqrt(8): numbers that a constructor computes. */
 double p2o_number_bits(double v)
 {
     enum { UNSAID = 54 };       /* all the bits of its mantissa */
-    double best = UNSAID, digits;
+    double best = UNSAID, digits, within[NWITHIN], of[NWITHIN];
     if (v == 0 || (v == floor(v) && fabs(v) < 1e9))
         return whole_bits(v);
     if (!isfinite(v))
         return 1;
     if ((digits = decimal_digits(v)) > 0)
         best = fmin(best, 2 + whole_bits(digits));
-    const double forms[] = { 1 / v, v * v, exp(fabs(v)), exp2(fabs(v)), 1 / (v * v) };
-    for (int i = 0; i < 5; i++)
-        if (near_whole(forms[i]))
-            best = fmin(best, (i < 4 ? BITS_OP : 2 * BITS_OP) + whole_bits(round(forms[i])));
+    for (int i = p2o_number_within(v, within, of); i-- > 0;)
+        best = fmin(best, of[i] + whole_bits(within[i]));
     for (int q = 1; q <= 4; q *= 2)
         if (near_whole(v * q / PI))
             best = fmin(best,

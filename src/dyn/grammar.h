@@ -49,6 +49,10 @@ typedef struct Bases {
 /* Bits. */
 double p2o_number_bits(double v);               /* of a number, written out or as a short fraction
                                                  * or root */
+/* The whole numbers that v may be the inverse, root or logarithm of, and the bits of that formula;
+ * how many. */
+enum { NWITHIN = 5 };
+int    p2o_number_within(double v, double *whole, double *bits);
 double p2o_base_bits(const Bases *b);           /* of one of the sizes */
 
 /* The sizes' values at the captures and at probes inside the ranges.  A size that has no value

@@ -323,9 +323,11 @@ const char *p2o_range_need(const Program *p, Bindings *b, const Need *n)
         return p2o_guard_settled(n->guard)
                    ? NULL
                    : p2o_guard_python(n->guard, p->dims, p2o_guard_sizes(p, b, n->guard));
-    if (!now.a || !now.b || need_answer(p->dims, &now) == YES || n->origin >= NEED_UNSEEN)
+    if (!now.a || !now.b || need_answer(p->dims, &now) == YES || n->origin == NEED_SEEN)
         return NULL;
     const char *text = bound_text(p, b, &now, &said);
+    if (said && n->origin == NEED_UNSEEN)
+        return NULL;                            /* a least size, which is said by itself */
     if (said || (n->guard && p2o_guard_settled(n->guard)))
         return text;
     return p2o_printf(p->arena, "%s %s %s", p2o_dim_python(p->dims, now.a),

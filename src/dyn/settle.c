@@ -7,9 +7,14 @@
 #include "dyn/float.h"
 #include "dyn/large.h"
 #include "dyn/range.h"
+#include "dyn/seen.h"
 #include "dyn/site.h"
 
-enum { BITS_PRESENT = 4 };              /* of another tensor's size, and which of them */
+enum {
+    BITS_PRESENT = 4,                   /* of another tensor's size, and which of them */
+    ENOUGH_MOVED = 4                    /* bits by which sizes moved: what stayed the same then is a
+                                         * number, if the line may have it at all */
+};
 
 typedef struct Settling {
     const Lineup *lineup;
@@ -21,6 +26,7 @@ typedef struct Settling {
     Map           present;              /* what it was in the first capture -> Present *: sizes of
                                          * all tensors */
     size_t        npresent;
+    Map           fixed;                /* sizes of weights and inputs that never change */
     Map           places;               /* Call * -> which of the program's calls, from 1 */
     Map           readings;             /* values -> Readings * */
     VEC(Readings *) all;
@@ -294,6 +300,54 @@ static double bits_moved(const Settling *s)
     return bits;
 }
 
+static void add_fixed(Settling *s, int64_t size)
+{
+    int64_t *key = NEW(s->prog->arena, int64_t);
+    *key = size;
+    if (size > 1)
+        *p2o_map_slot(&s->fixed, (Str){ (const char *)key, sizeof *key }) = s;
+}
+
+static void find_fixed(Settling *s)
+{
+    s->fixed = (Map){ .arena = s->prog->arena };
+    for (size_t i = 0; i < s->prog->weights.n; i++) {
+        const Tensor *t = s->prog->weights.at[i]->tensor;
+        for (int k = 0; t && k < t->rank; k++)
+            add_fixed(s, t->sizes[k]);
+    }
+    for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
+        Shape   shape = s->prog->main->inputs.at[i]->type.shape;
+        int64_t size;
+        for (int k = 0; k < shape.rank; k++)
+            if (p2o_dim_is_int(shape.at[k], &size))
+                add_fixed(s, size);
+    }
+}
+
+/* Bits of a whole number that the line spells or the model has as a size; INFINITY: neither. */
+static double bits_if_known(const Settling *s, const Evidence *e, double number)
+{
+    enum { SPELLED = 3, SIZE = 6 };     /* a place in the line; one of the model's fixed sizes */
+    int64_t size = fabs(number) < 1e9 ? (int64_t)number : 0;
+    if (p2o_spelled_times(e->line, number) > 0)
+        return SPELLED;
+    return p2o_map_get(&s->fixed, (Str){ (const char *)&size, sizeof size }) ? SIZE : INFINITY;
+}
+
+/* sqrt(8) where the line has an 8 or the model is 8 wide: a number that is known by itself, whatever
+ * sizes were 8 in the captures too.  0: it is not. */
+static double bits_known(const Settling *s, const Site *x, const Evidence *e)
+{
+    double within[NWITHIN], of[NWITHIN], v = fabs(x->at[0]);
+    if (x->role != NUMBER_FACTOR || v == 0)
+        return 0;
+    double best = bits_if_known(s, e, v);
+    for (int i = x->whole ? 0 : p2o_number_within(v, within, of); i-- > 0;)
+        best = fmin(best, of[i] + bits_if_known(s, e, within[i]));
+    return isfinite(best) ? best : 0;
+}
+
 static Evidence evidence_of(Settling *s, const Site *x)
 {
     Evidence e = p2o_site_evidence(&s->sites, x);
@@ -301,6 +355,9 @@ static Evidence evidence_of(Settling *s, const Site *x)
     int64_t  v;
     e.allowed = s->allowed;
     e.moved = s->moved;
+    e.known = bits_known(s, x, &e);
+    if (e.spelled == SPELLED_SHARED)
+        e.spelled = s->moved >= ENOUGH_MOVED ? SPELLED_YES : SPELLED_NO;
     for (int i = 0; axis && i < NPROBE; i++) {
         bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
         s->axis[i] = known ? (double)v : NAN;
@@ -485,7 +542,7 @@ static bool refuse_unsettled(Settling *s)
 static bool is_doubtful_one(const Settling *s, const Site *x)
 {
     int64_t v;
-    return x->call->op && x->call->op->reshapes && x->spelled == SPELLED_NO &&
+    return x->call->op && x->call->op->reshapes && x->spelled != SPELLED_YES &&
            p2o_dim_is_int(p2o_resolve(s->bind, x->open), &v) && v == 1;
 }
 
@@ -653,28 +710,6 @@ static void keep_verdicts(Settling *s)
     }
 }
 
-/* Branches on a size that no capture took are not in the program. */
-static void say_intervals(const Settling *s)
-{
-    Buf b = { .arena = s->prog->arena };
-    for (size_t i = 0; i < s->symbols.n; i++) {
-        int64_t lo = INT64_MAX, hi = 0, v;
-        for (int k = 0; k < p2o_ncapture(s->bind); k++) {
-            if (!p2o_hint_at(s->bind, s->symbols.at[i], k, &v))
-                continue;
-            lo = v < lo ? v : lo;
-            hi = v > hi ? v : hi;
-        }
-        if (lo <= hi)
-            p2o_putf(&b, lo == hi ? "%s%s %lld" : "%s%s %lld to %lld", b.n ? ", " : "",
-                     p2o_dim_name(s->symbols.at[i]), (long long)lo, (long long)hi);
-    }
-    if (b.n)
-        p2o_diag(s->prog->diags, DIAG_NOTE, 0,
-                 "captured at %s: what the model does otherwise at sizes outside is not known",
-                 b.at);
-}
-
 /* With several captures a number that is the same in all of them is one, if every size varies. */
 static bool all_vary(Settling *s)
 {
@@ -707,24 +742,6 @@ static bool refuse_fixed(Settling *s)
                         x->schema->name, values_text(s, x));
     }
     return refused;
-}
-
-/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them. */
-static void claim_seen(const Settling *s)
-{
-    for (size_t i = 0; i < s->symbols.n; i++) {
-        int64_t least = INT64_MAX, v;
-        for (int k = 0; k < p2o_ncapture(s->bind); k++)
-            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < least)
-                least = v;
-        if (least >= 2 && least < INT64_MAX)
-            p2o_need(s->bind, (Need){ .kind = NEED_LE, .a = p2o_dim_int(s->prog->dims, 2),
-                                      .b = s->symbols.at[i],
-                                      .by = "sizes below 2 were not captured",
-                                      .origin = NEED_UNSEEN });
-        else
-            p2o_range_claim(s->prog, s->bind, s->symbols.at[i], least);
-    }
 }
 
 /* A -1 beside open sizes is open too: what comes after may say what it is. */
@@ -769,6 +786,7 @@ static bool settle_sites(Settling *s)
     if (refuse_fixed(s) || !p2o_constants(s->lineup, &s->sites))
         return false;
     find_places(s);
+    find_fixed(s);
     if (!p2o_infer(s->prog, s->bind))
         return false;
     open_holes(s->bind, s->prog->main);
@@ -790,8 +808,7 @@ static bool settle_sites(Settling *s)
     if (!holds_at_large_sizes(s) || !holds_in_checks(s))
         return false;
     keep_verdicts(s);
-    say_intervals(s);
-    claim_seen(s);
+    p2o_claim_seen(s->prog, s->bind, s->symbols.at, s->symbols.n);
     return true;
 }
 

@@ -130,7 +130,7 @@ static bool stays_as_spelled(const Site *x)
  * there: then it is only weighed.  0 is rarely a size, and nothing asks for one. */
 static bool is_opened(const Sites *s, const Site *x)
 {
-    bool size = x->role == NUMBER_EXTENT || x->role == NUMBER_PLACE || x->role == NUMBER_PAD;
+    bool size = x->role <= NUMBER_REST;
     bool spelled = x->spelled == SPELLED_YES && stays_as_spelled(x);
     bool window = x->schema->base == SB_INT && !p2o_op_counts(x->call->op, x->schema->name);
     bool asked = size && !window && !x->negative && x->at[0] >= 1 && !spelled && !s->all_vary;
@@ -215,8 +215,65 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     VEC_PUSH(w->s->prog->arena, &w->s->list, x);
 }
 
+/* Any number of a call, axes too: each needs a place in the line. */
+static void **use_slot(Sites *s, const Call *c, const char *of, double v)
+{
+    return p2o_map_slot(&s->uses, str_of(p2o_printf(s->prog->arena, "%u %s %.17g", c->loc, of, v)));
+}
+
+/* x[:, 1:] says which axis by commas. */
+static bool axis_is_implied(const Call *c)
+{
+    for (int k = 0; k < c->nargs; k++)
+        if (p2o_op_role(c->op, &c->schema->args[k]) == NUMBER_PLACE)
+            return true;
+    return false;
+}
+
+static int uses_in(const Call *c, double v)
+{
+    int    n = 0;
+    double w;
+    bool   implied = axis_is_implied(c);
+    for (int k = 0; k < c->nargs; k++) {
+        const SchemaArg *s = &c->schema->args[k];
+        const Arg       *x = &c->args[k];
+        n += number_in(x, &w) && w == v &&
+             !(s->has_default && number_in(&s->dflt, &w) && w == v) &&
+             !(implied && p2o_op_role(c->op, s) == NUMBER_SETTING);
+        for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+            n += number_in(&x->items[i], &w) && w == v &&
+                 !(i && s->list_size > 0 && same_number(&x->items[i - 1], &x->items[i]));
+    }
+    return n;
+}
+
+/* Of an operator that a line calls again and again, the call with most uses counts. */
+static void count_use(Collecting *w, const Call *c, const Arg *x)
+{
+    double v;
+    if (!number_in(x, &v))
+        return;
+    uintptr_t n = (uintptr_t)uses_in(c, v);
+    void    **most = use_slot(w->s, c, c->target, v);
+    uintptr_t more = n > (uintptr_t)*most ? n - (uintptr_t)*most : 0;
+    *most = (void *)((uintptr_t)*most + more);
+    void **all = use_slot(w->s, c, "", v);
+    *all = (void *)((uintptr_t)*all + more);
+}
+
+static void count_uses(Collecting *w, const Call *c)
+{
+    for (int k = 0; k < c->nargs; k++) {
+        count_use(w, c, &c->args[k]);
+        for (uint32_t i = 0; c->args[k].kind == ARG_LIST && i < c->args[k].n; i++)
+            count_use(w, c, &c->args[k].items[i]);
+    }
+}
+
 static void see_call(Collecting *w, const LinedCall *row)
 {
+    count_uses(w, row->call);
     for (int k = 0; k < row->call->nargs; k++) {
         const Arg *x = &row->call->args[k];
         if (x->kind == ARG_INT || x->kind == ARG_FLOAT)
@@ -227,22 +284,34 @@ static void see_call(Collecting *w, const LinedCall *row)
     }
 }
 
+/* Scalars keep what Python had: (n - 1) / 2 is 1.0, which a line with a 1 does not spell. */
+static int times_spelled(const Site *x, const Place *at, double number)
+{
+    bool scalar = x->schema->base == SB_SCALAR || x->schema->base == SB_TENSOR;
+    if (!x->whole && scalar && number == floor(number))
+        return p2o_spelled_float(at, number);
+    return x->role == NUMBER_FACTOR ? p2o_spelled_times(at, number) : p2o_spelled_alone(at, number);
+}
+
 /* As often as its calls have it. */
 static Spelled is_spelled(Collecting *w, const Site *x)
 {
     const Place *at = p2o_place_at(w->s->prog->diags, x->call->loc);
     double       number = x->negative ? -x->at[0] : x->at[0];
-    int          times = (x->role == NUMBER_FACTOR ? p2o_spelled_times
-                                                   : p2o_spelled_alone)(at, number);
+    int          times = times_spelled(x, at, number);
     if (times < 0)
         return SPELLED_UNKNOWN;
     void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
-    return (uintptr_t)times >= (uintptr_t)*slot ? SPELLED_YES : SPELLED_NO;
+    if ((uintptr_t)times < (uintptr_t)*slot)
+        return SPELLED_NO;
+    uintptr_t uses = (uintptr_t)*use_slot(w->s, x->call, "", number);
+    return (uintptr_t)times < uses ? SPELLED_SHARED : SPELLED_YES;
 }
 
 void p2o_sites_collect(Sites *s, const Lineup *l)
 {
     Collecting w = { .s = s, .l = l, .times = { .arena = s->prog->arena } };
+    s->uses = (Map){ .arena = s->prog->arena };
     size_t     from = s->list.n;
     for (size_t i = 0; i < l->calls.n; i++)
         see_call(&w, &l->calls.at[i]);
@@ -261,8 +330,12 @@ void p2o_site_note(Sites *s, Call *c, double v)
     *site = (Site){ .call = c, .schema = &made, .role = NUMBER_FACTOR, .whole = v == floor(v) };
     for (int k = 0; k < p2o_ncapture(s->bind); k++)
         site->at[k] = v;
-    int times = p2o_spelled_times(p2o_place_at(s->prog->diags, c->loc), v);
-    site->spelled = times < 0 ? SPELLED_UNKNOWN : times ? SPELLED_YES : SPELLED_NO;
+    int       times = p2o_spelled_times(p2o_place_at(s->prog->diags, c->loc), v);
+    uintptr_t uses = (uintptr_t)*use_slot(s, c, "", v);
+    site->spelled = times < 0               ? SPELLED_UNKNOWN
+                    : !times                ? SPELLED_NO
+                    : (uintptr_t)times > uses ? SPELLED_YES
+                                            : SPELLED_SHARED;
     VEC_PUSH(s->prog->arena, &s->list, site);
 }
 
@@ -280,12 +353,17 @@ Site *p2o_site_add(Sites *s, Call *c, Arg *x, NumberRole role, const int64_t *at
     return site;
 }
 
-static bool has_fixed_size(const Sites *s, const Arg *x, double v)
+static bool is_fixed_size(const Sites *s, Shape of, int axis, double v)
 {
     int64_t size;
+    return axis >= 0 && axis < of.rank && v > 1 &&
+           p2o_dim_is_int(p2o_resolve(s->bind, of.at[axis]), &size) && (double)size == v;
+}
+
+static bool has_fixed_size(const Sites *s, const Arg *x, double v)
+{
     for (int i = 0; x->kind == ARG_VAR && i < x->var->type.shape.rank; i++)
-        if (p2o_dim_is_int(p2o_resolve(s->bind, x->var->type.shape.at[i]), &size) &&
-            (double)size == v && size > 1)
+        if (is_fixed_size(s, x->var->type.shape, i, v))
             return true;
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
         if (has_fixed_size(s, &x->items[i], v))
@@ -293,24 +371,30 @@ static bool has_fixed_size(const Sites *s, const Arg *x, double v)
     return false;
 }
 
-/* Its place in the list that it is an item of; -1: it is none. */
-static int item_of(const Site *x)
+/* The list that it is an item of, and its place there; NULL: it is none. */
+static const Arg *list_of(const Site *x, int *item)
 {
     for (int k = 0; k < x->call->nargs; k++) {
         const Arg *list = &x->call->args[k];
-        for (uint32_t i = 0; list->kind == ARG_LIST && i < list->n; i++)
+        for (uint32_t i = 0; list->kind == ARG_LIST && i < list->n; i++) {
+            *item = (int)i;
             if (&list->items[i] == x->arg)
-                return (int)i;
+                return list;
+        }
     }
-    return -1;
+    *item = -1;
+    return NULL;
 }
 
-/* Pads come in pairs, those of the last axis first. */
+/* Pads come in pairs, those of the last axis first; what is left over has one for each axis. */
 static bool axis_of_site(const Site *x, int rank, int *axis)
 {
-    int item = x->role == NUMBER_PAD ? item_of(x) : -1;
-    *axis = rank - 1 - item / 2;
-    return item >= 0 ? *axis >= 0 : axis_of_place(x->call, rank, axis);
+    int        item;
+    const Arg *list = list_of(x, &item);
+    if (!list || (x->role != NUMBER_PAD && x->role != NUMBER_REST))
+        return axis_of_place(x->call, rank, axis);
+    *axis = x->role == NUMBER_REST ? rank - (int)list->n + item : rank - 1 - item / 2;
+    return *axis >= 0;
 }
 
 Dim p2o_site_axis(const Sites *s, const Site *x)
@@ -323,12 +407,14 @@ Dim p2o_site_axis(const Sites *s, const Site *x)
     return axis_of_site(x, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
 }
 
-/* v times another item of the list, or whatever a -1 stands for, is `size`. */
-static bool is_factor_in(const Sites *s, const Arg *list, double v, int64_t size)
+/* x times another item of the list, or whatever a -1 stands for, is `size`. */
+static bool is_factor_in(const Sites *s, const Arg *list, const Site *x, int64_t size)
 {
     int64_t other;
+    double  v = x->at[0];
     for (uint32_t i = 0; list->kind == ARG_LIST && i < list->n; i++)
-        if (list->items[i].kind == ARG_INT && p2o_hint_at(s->bind, list->items[i].i, 0, &other) &&
+        if (&list->items[i] != x->arg && list->items[i].kind == ARG_INT &&
+            p2o_dim_is_int(p2o_resolve(s->bind, list->items[i].i), &other) &&
             ((double)other * v == (double)size || (other == -1 && size % (int64_t)v == 0)))
             return true;
     return false;
@@ -344,8 +430,22 @@ static bool splits_fixed_size(const Sites *s, const Site *x)
     Shape self = c->args[0].var->type.shape;
     for (int i = 0; i < self.rank; i++)
         if (p2o_dim_is_int(p2o_resolve(s->bind, self.at[i]), &size) && (double)size > x->at[0] &&
-            is_factor_in(s, &c->args[1], x->at[0], size))
+            is_factor_in(s, &c->args[1], x, size))
             return true;
+    return false;
+}
+
+/* The same axis, counted from the last, of a tensor that the call takes. */
+static bool is_fixed_beside(const Sites *s, const Site *x)
+{
+    const Call *c = x->call;
+    int         item;
+    const Arg  *list = list_of(x, &item);
+    for (int i = 0; list && i < c->nargs; i++) {
+        Shape of = c->args[i].kind == ARG_VAR ? c->args[i].var->type.shape : (Shape){ 0 };
+        if (is_fixed_size(s, of, of.rank - (int)list->n + item, x->at[0]))
+            return true;
+    }
     return false;
 }
 
@@ -356,7 +456,11 @@ static bool stands_by_fixed(const Sites *s, const Site *x)
     Dim         axis = x->role == NUMBER_PLACE ? p2o_site_axis(s, x) : NULL;
     if (axis)
         return p2o_dim_is_int(axis, NULL);
-    for (int i = 0; i < c->nargs && x->whole && x->role != NUMBER_FACTOR; i++)
+    if (!x->whole || x->role == NUMBER_FACTOR || !c->nargs)
+        return false;
+    if (!c->op || !c->op->reshapes)
+        return is_fixed_beside(s, x);
+    for (int i = 0; i < c->nargs; i++)
         if (has_fixed_size(s, &c->args[i], x->at[0]))
             return true;
     return splits_fixed_size(s, x);
@@ -391,12 +495,21 @@ static bool is_module_option(const Site *x, const Place *at)
     return at && at->library && made != MADE_ALWAYS && !(made == MADE_OF_AXIS && was_own_axis(x));
 }
 
+/* x * 1: it does nothing. */
+static bool is_neutral(const Site *x)
+{
+    Neutral n = x->call->op ? x->call->op->neutral : NEUTRAL_NONE;
+    return n != NEUTRAL_NONE && x->call->nargs > 1 && x->arg == &x->call->args[1] &&
+           x->at[0] == (n == NEUTRAL_ONE);
+}
+
 Evidence p2o_site_evidence(const Sites *s, const Site *x)
 {
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
     return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind),
                        .role = role_here(x, at), .spelled = x->spelled, .usual = is_usual(x),
                        .fixed = stands_by_fixed(s, x), .setting = is_module_option(x, at),
+                       .idle = is_neutral(x),
                        .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };
 }

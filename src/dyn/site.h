@@ -31,13 +31,15 @@ typedef struct Sites {
     Program  *prog;
     Bindings *bind;
     bool      all_vary;         /* every size of the inputs differs between captures */
+    Map       uses;             /* line, operator, number -> how often calls of that line have it,
+                                 * axes counted */
     VEC(Site *) list;           /* in the order of the program */
 } Sites;
 
 void p2o_sites_collect(Sites *s, const Lineup *l);
-/* Those of one number alone, made by other means: a size of a constant. */
 /* A number in a constant, the same in all captures: only weighed. */
 void  p2o_site_note(Sites *s, Call *c, double v);
+/* One number alone, made by other means: a size of a constant. */
 Site *p2o_site_add(Sites *s, Call *c, Arg *x, NumberRole role, const int64_t *at);
 
 /* The size of the axis that a site cuts, pads or counts along; NULL: none is known. */

@@ -60,7 +60,18 @@ static bool is_operand(Str s, size_t i, size_t end)
            (end < s.n && strchr("+-*/%", s.p[end]));
 }
 
-static int times_in(const Place *at, double number, bool alone)
+typedef enum SpellKind { SPELL_ANY, SPELL_ALONE, SPELL_FLOAT } SpellKind;
+
+/* 1.0 or 1e3: Python has a float of it. */
+static bool is_float_text(Str word)
+{
+    for (size_t i = 0; i < word.n; i++)
+        if (strchr(".eE", word.p[i]))
+            return true;
+    return false;
+}
+
+static int times_in(const Place *at, double number, SpellKind kind)
 {
     int    n = 0;
     double v;
@@ -77,7 +88,8 @@ static int times_in(const Place *at, double number, bool alone)
         size_t end = end_of_word(s, i, digits);
         Str    word = { s.p + i, end - i };
         n += digits && p2o_parse_f64(word, &v) && (is_negated(s, i) ? -v : v) == number &&
-             !(alone && is_operand(s, i, end));
+             !(kind == SPELL_ALONE && is_operand(s, i, end)) &&
+             !(kind == SPELL_FLOAT && !is_float_text(word));
         if (!digits && asks_for_axis(word) && end < s.n && (s.p[end] == '[' || s.p[end] == '('))
             end = behind_bracket(s, end);
         i = end;
@@ -85,5 +97,6 @@ static int times_in(const Place *at, double number, bool alone)
     return n;
 }
 
-int p2o_spelled_times(const Place *at, double number) { return times_in(at, number, false); }
-int p2o_spelled_alone(const Place *at, double number) { return times_in(at, number, true); }
+int p2o_spelled_times(const Place *at, double number) { return times_in(at, number, SPELL_ANY); }
+int p2o_spelled_alone(const Place *at, double number) { return times_in(at, number, SPELL_ALONE); }
+int p2o_spelled_float(const Place *at, double number) { return times_in(at, number, SPELL_FLOAT); }

@@ -8,6 +8,9 @@
 /* Bits, held against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     MARGIN = 4,
+    MARGIN_WHICH = 4,           /* more, over readings of other sizes: which one is meant is told
+                                 * only where they moved apart */
+    FEW_CAPTURES = 2,
     PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are
                                  * rounded */
     BITS_NUMBER = 2,            /* to say that it is a number */
@@ -21,6 +24,7 @@ enum {
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
     BITS_FILLS_UP = -2,         /* more there, of what is lacking to a multiple */
+    BITS_LEFT_OVER = -6,        /* more, of remainders, where what is left over is asked for */
     BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
     BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
 };
@@ -52,29 +56,31 @@ static double bits_as_number(const Evidence *e)
     double bits = BITS_NUMBER + p2o_number_bits(e->at[0]);
     if (!is_one_number(e))
         return INFINITY;
-    if (e->usual || e->role == NUMBER_SETTING)
+    if ((e->usual && (e->role != NUMBER_REST || e->setting)) || e->role == NUMBER_SETTING)
         return BITS_SETTING;
-    if (e->spelled == SPELLED_YES || e->setting || (e->role == NUMBER_PLACE && e->at[0] == 0))
+    if (e->spelled == SPELLED_YES || e->setting)
         return BITS_SPELLED;
-    if (e->role == NUMBER_PAD && e->at[0] == 0)
+    if ((e->role == NUMBER_PAD || e->role == NUMBER_REST) && e->at[0] == 0)
         return bits + (double)BITS_IDLE_PAD / e->ncapture;
-    if (e->known)
-        bits = fmin(bits, e->known);
     if (e->fixed)
         return fmin(bits, BITS_FIXED);
     if (e->role == NUMBER_PAD)
         bits += BITS_PAD;
-    return e->spelled == SPELLED_NO ? bits + fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved)
-                                    : bits;
+    if (e->spelled == SPELLED_NO)
+        bits += fmax(BITS_UNSPELLED, BITS_UNMOVED - 2 * e->moved);
+    return e->known ? fmin(bits, e->known) : bits;
 }
 
-/* A float that nobody writes, or a factor that does nothing: something computed it, and one capture
- * does not say what. */
+/* A float that nobody writes, or a factor that does nothing: something computed it, and few captures
+ * do not say what.  In a line that has a 1 for other reasons x * 1 is no better. */
 static bool is_computed(const Evidence *e, const Verdict *v)
 {
-    bool idle = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
-    return e->ncapture == 1 && e->spelled == SPELLED_NO && !e->setting &&
-           (idle || v->number_bits > DEAREST);
+    bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
+    bool lacks = e->spelled == SPELLED_NO;
+    if (e->setting || e->usual || e->ncapture > FEW_CAPTURES)
+        return false;
+    return (e->idle && (lacks || e->ncapture == 1)) ||
+           (e->ncapture == 1 && lacks && (small || v->number_bits > DEAREST));
 }
 
 /* A float holds the bits of its mantissa, unless it is a short one. */
@@ -157,7 +163,10 @@ static double bits_here(const Evidence *e, const Reading *r)
 {
     double said[8];
     int    nsaid = 0;
-    double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP : 0;
+    bool   rest = r->expr->op == EXPR_LACK || r->expr->op == EXPR_MOD;
+    double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP
+                   : e->role == NUMBER_REST && rest                  ? BITS_LEFT_OVER
+                                                                     : 0;
     return r->bits + fills + bits_of_sizes(e, r) -
            (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
 }
@@ -198,6 +207,27 @@ static bool is_the_number(const Evidence *e, const Reading *r)
     return is_one_number(e) && (is_cut_to_number(e, r) || is_unseen_clamp(e, r));
 }
 
+/* The symbols of the inputs in a reading, as bits. */
+static unsigned symbols_in(const Reading *r)
+{
+    unsigned bases = bases_in(r->expr), used = 0;
+    for (size_t k = 0; k < r->of->nsymbol && k < MAX_BASES; k++) {
+        Sought s = { .sym = r->of->symbols[k] };
+        for (int i = 0; i < r->of->n; i++)
+            if (bases & 1u << i)
+                p2o_dim_symbols(r->of->dim[i], find_symbol, &s);
+        used |= s.found ? 1u << k : 0;
+    }
+    return used;
+}
+
+/* min and max of sizes are one of them wherever the sizes lie as they did in the captures, and
+ * nothing is claimed of others (dyn/seen). */
+static bool has_clamp(const Expr *x)
+{
+    return x && (x->op == EXPR_MIN || x->op == EXPR_MAX || has_clamp(x->a) || has_clamp(x->b));
+}
+
 static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
 {
     v->best_bits = v->rival_bits = INFINITY;
@@ -208,8 +238,10 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
             v->best_bits = bits;
         }
     }
+    unsigned symbols = v->best ? symbols_in(v->best) : 0;
     for (int i = 0; i < r->n && v->best; i++) {
-        double bits = bits_here(e, &r->list[i]);
+        bool   other = symbols_in(&r->list[i]) & ~symbols && !has_clamp(r->list[i].expr);
+        double bits = bits_here(e, &r->list[i]) - (other ? MARGIN_WHICH : 0);
         if (&r->list[i] == v->best || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
             is_the_number(e, &r->list[i]))
             continue;

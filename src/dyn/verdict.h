@@ -26,7 +26,8 @@ typedef struct Evidence {               /* where a number stands, and what it wa
     bool          fixed;                /* a size of the call's own tensors that never changes is
                                          * the same */
     double        known;                /* bits of what else gives the number: such a size
-                                         * elsewhere; 0: nothing */
+                                         * elsewhere, its root; 0: nothing */
+    bool          idle;                 /* its operator does nothing with it: x * 1 */
     bool          setting;              /* the line belongs to a module of torch.nn: its own
                                          * options */
 } Evidence;

@@ -133,6 +133,8 @@ def holds(need, sizes):
     text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
     try:
         return bool(eval(text, {"math": math, "operator": operator}, dict(sizes)))
+    except ZeroDivisionError:
+        return False
     except Exception:
         return True
 

@@ -1,0 +1,96 @@
+#include "dyn/seen.h"
+
+#include "dyn/range.h"
+
+typedef struct Seen {                   /* of a size, in all captures */
+    int64_t lo, hi;
+    bool    known, odd, even;
+} Seen;
+
+static Seen seen_of(Bindings *b, Dim sym)
+{
+    Seen    s = { .lo = INT64_MAX };
+    int64_t v;
+    for (int k = 0; k < p2o_ncapture(b); k++) {
+        if (!p2o_hint_at(b, sym, k, &v))
+            continue;
+        s.known = true;
+        s.odd |= v % 2 != 0;
+        s.even |= v % 2 == 0;
+        s.lo = v < s.lo ? v : s.lo;
+        s.hi = v > s.hi ? v : s.hi;
+    }
+    return s;
+}
+
+/* Every capture had x below y. */
+static bool was_below(Bindings *b, Dim x, Dim y)
+{
+    int64_t v, w;
+    for (int k = 0; k < p2o_ncapture(b); k++)
+        if (!p2o_hint_at(b, x, k, &v) || !p2o_hint_at(b, y, k, &w) || v >= w)
+            return false;
+    return true;
+}
+
+static Need unseen(NeedKind kind, Dim x, Dim y, const char *by)
+{
+    return (Need){ .kind = kind, .a = x, .b = y, .by = by, .origin = NEED_UNSEEN };
+}
+
+/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them. */
+static void claim_least(Program *p, Bindings *b, Dim sym, Seen s)
+{
+    if (s.lo >= 2)
+        p2o_need(b, unseen(NEED_LE, p2o_dim_int(p->dims, 2), sym,
+                           "sizes below 2 were not captured"));
+    else
+        p2o_range_claim(p, b, sym, s.lo);
+}
+
+/* Models treat odd and even sizes apart: several captures of one kind say nothing of the other. */
+static const char *claim_parity(Program *p, Bindings *b, Dim sym, Seen s)
+{
+    if (p2o_ncapture(b) < 2 || s.lo == s.hi || s.odd == s.even)
+        return "";
+    Dim rest = p2o_dim_mod(p->dims, sym, p2o_dim_int(p->dims, 2));
+    p2o_need(b, unseen(NEED_EQ, rest, p2o_dim_int(p->dims, s.odd), "others were not captured"));
+    return s.odd ? ", all odd" : ", all even";
+}
+
+/* One size that was always below another: what compares them went one way only.  Said of
+ * neighbours in the order of the sizes, which says it of all. */
+static void claim_order(Program *p, Bindings *b, const Dim *symbols, size_t n, Buf *out)
+{
+    for (size_t i = 0; i < n && p2o_ncapture(b) > 1; i++)
+        for (size_t k = 0; k < n; k++) {
+            bool next = was_below(b, symbols[i], symbols[k]);
+            for (size_t m = 0; m < n && next; m++)
+                next = !(was_below(b, symbols[i], symbols[m]) &&
+                         was_below(b, symbols[m], symbols[k]));
+            if (!next)
+                continue;
+            Dim more = p2o_dim_add(p->dims, symbols[i], p2o_dim_int(p->dims, 1));
+            p2o_need(b, unseen(NEED_LE, more, symbols[k], "others were not captured"));
+            p2o_putf(out, ", %s < %s", p2o_dim_name(symbols[i]), p2o_dim_name(symbols[k]));
+        }
+}
+
+void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
+{
+    Buf out = { .arena = p->arena };
+    for (size_t i = 0; i < n; i++) {
+        Seen s = seen_of(b, symbols[i]);
+        if (!s.known)
+            continue;
+        claim_least(p, b, symbols[i], s);
+        p2o_putf(&out, s.lo == s.hi ? "%s%s %lld" : "%s%s %lld to %lld", out.n ? ", " : "",
+                 p2o_dim_name(symbols[i]), (long long)s.lo, (long long)s.hi);
+        p2o_puts(&out, claim_parity(p, b, symbols[i], s));
+    }
+    claim_order(p, b, symbols, n, &out);
+    if (out.n)
+        p2o_diag(p->diags, DIAG_NOTE, 0,
+                 "captured at %s: what the model does otherwise at other sizes is not known",
+                 out.at);
+}

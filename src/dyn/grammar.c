@@ -18,7 +18,7 @@ enum {
     BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have
                                  * an int */
     BITS_REMAINDER = 6,         /* more, for what is multiplied or divided after a remainder or a
-                                 * root */
+                                 * root; for (n - 3) % n */
     BITS_PI = 4,
     BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
 };
@@ -180,6 +180,7 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_SCALED: return trunc(number * x);
     case EXPR_RAISED: return ceil(number * x);
     case EXPR_ROUNDED: return nearbyint(number * x);    /* halves to even, as Python has it */
+    case EXPR_NEAREST: return nearbyint(x / number);
     case EXPR_QUOTIENT: return y == 0 ? NAN : x / y;
     case EXPR_SQRT: return x < 0 ? NAN : sqrt(x);
     case EXPR_LOG: return x <= 0 ? NAN : log(x);
@@ -246,6 +247,18 @@ static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *
     return true;
 }
 
+/* The same of operators that have a number in themselves. */
+static bool combine_number(const Enumeration *e, Valued *out, ExprOp op, const Valued *x,
+                           double number, double bits)
+{
+    if (!combine(e, out, op, x, NULL, bits))
+        return false;
+    out->expr.number = number;
+    for (int i = 0; i < e->bases->nfit; i++)
+        out->at[i] = apply(op, x->at[i], 0, number);
+    return true;
+}
+
 static void say(const Enumeration *e, const Valued *v) { e->fn(e->user, &v->expr, v->bits, v->at); }
 
 static Valued number_of(const Enumeration *e, double v)
@@ -286,19 +299,35 @@ static const struct {
     { EXPR_MIN, BITS_CLAMP, false, false }, { EXPR_MAX, BITS_CLAMP, false, false },
 };
 
-/* x//c*c and its rounding up: to a multiple. */
+static bool is_plain(const Valued *x)
+{
+    return x->expr.op == EXPR_SIZE || x->expr.op == EXPR_ADD || x->expr.op == EXPR_SUB;
+}
+
+/* x//c*c, its rounding up and to the nearest: to a multiple; also to one of them at least. */
 static void to_multiple(const Enumeration *e, const Valued *x, const Valued *c, ThenFn *then)
 {
     static const ExprOp part[] = { EXPR_FLOOR, EXPR_CEIL };
-    bool                plain = x->expr.op == EXPR_SIZE || x->expr.op == EXPR_ADD ||
-                                x->expr.op == EXPR_SUB;
-    for (int i = 0; i < 2; i++) {
-        Valued q, m;
-        double bits = x->bits + BITS_OP + c->bits + i + (plain ? 0 : BITS_REMAINDER);
-        if (combine(e, &q, part[i], x, c, bits) &&
-            combine(e, &m, EXPR_MUL, &q, c, q.bits + BITS_OP))
-            then(e, &m);
+    for (int i = 0; i < 3; i++) {
+        Valued q, m, least;
+        double bits = x->bits + BITS_OP + c->bits + i + (is_plain(x) ? 0 : BITS_REMAINDER);
+        bool   made = i < 2 ? combine(e, &q, part[i], x, c, bits)
+                            : combine_number(e, &q, EXPR_NEAREST, x, c->expr.number, bits);
+        if (!made || !combine(e, &m, EXPR_MUL, &q, c, q.bits + BITS_OP))
+            continue;
+        then(e, &m);
+        if (combine(e, &least, EXPR_MAX, &m, c, m.bits + BITS_OP + BITS_LEAST))
+            then(e, &least);
     }
+}
+
+/* round(x / c) */
+static void nearest_part(const Enumeration *e, const Valued *x, const Valued *c, ThenFn *then)
+{
+    Valued v;
+    if (is_plain(x) && combine_number(e, &v, EXPR_NEAREST, x, c->expr.number,
+                                      x->bits + 2 * BITS_OP + c->bits))
+        then(e, &v);
 }
 
 /* Nobody computes further with what is left over, but adds it. */
@@ -323,9 +352,24 @@ static void with_number(const Enumeration *e, const Valued *x, const int *list, 
                 combine(e, &v, op, left, right, bits))
                 then(e, &v);
         }
-        if (list[k] > 1)
+        if (list[k] > 1) {
             to_multiple(e, x, &c, then);
+            nearest_part(e, x, &c, then);
+        }
     }
+}
+
+static bool has_base(const Expr *x, int base)
+{
+    return x && ((x->op == EXPR_SIZE && x->base == base) || has_base(x->a, base) ||
+                 has_base(x->b, base));
+}
+
+/* One of them is a size that the other is made of. */
+static bool share_size(const Valued *x, const Valued *y)
+{
+    return (y->expr.op == EXPR_SIZE && has_base(&x->expr, y->expr.base)) ||
+           (x->expr.op == EXPR_SIZE && has_base(&y->expr, x->expr.base));
 }
 
 static void with_other(const Enumeration *e, const Valued *x, const Valued *y, bool twice,
@@ -334,13 +378,44 @@ static void with_other(const Enumeration *e, const Valued *x, const Valued *y, b
     static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX };
     static const ExprOp one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
     double              bits = x->bits + y->bits + BITS_OP;
+    double              ratio = BITS_RATIO + (share_size(x, y) ? BITS_REMAINDER : 0);
     Valued              v;
     for (int i = 0; i < 4 && twice; i++)
         if (combine(e, &v, both[i], x, y, bits + i / 2))
             then(e, &v);
     for (int i = 0; i < 4; i++)
-        if (combine(e, &v, one[i], x, y, bits + (i ? BITS_RATIO : 0)))
+        if (combine(e, &v, one[i], x, y, bits + (i ? ratio : 0)))
             then(e, &v);
+}
+
+/* n - 2*x: as much is cut off at either end. */
+static void cut_both_ends(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    Valued two = number_of(e, 2), twice, v;
+    if (!combine(e, &twice, EXPR_MUL, x, &two, x->bits + BITS_OP))
+        return;
+    for (int i = 0; i < e->bases->n; i++) {
+        Valued s = size_of(e, i);
+        if (combine(e, &v, EXPR_SUB, &s, &twice, twice.bits + s.bits + BITS_OP))
+            then(e, &v);
+    }
+}
+
+/* The k of k*(k + 1)//2 = x: sides of triangles. */
+static void triangle_side(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    static const ExprOp next[] = { EXPR_SUB, EXPR_ADD };
+    Valued              one = number_of(e, 1), two = number_of(e, 2), eight = number_of(e, 8);
+    Valued              times, more, root, side, half;
+    double              bits = x->bits + 2 * BITS_OP + BITS_SPECIAL;
+    if (!combine(e, &times, EXPR_MUL, x, &eight, bits) ||
+        !combine(e, &more, EXPR_ADD, &times, &one, bits) ||
+        !combine(e, &root, EXPR_ROOT, &more, NULL, bits))
+        return;
+    for (int i = 0; i < 2; i++)
+        if (combine(e, &side, next[i], &root, &one, bits + i) &&
+            combine(e, &half, EXPR_FLOOR, &side, &two, bits + i))
+            then(e, &half);
 }
 
 /* x*(x - 1) and x*(x + 1), and half of it: as many as there are pairs. */
@@ -363,15 +438,9 @@ static void share_forms(const Enumeration *e, const Valued *x, ThenFn *then)
     static const ExprOp ops[] = { EXPR_SCALED, EXPR_ROUNDED, EXPR_RAISED };
     for (int i = 0; i < NSHARE; i++) {
         double bits = x->bits + 2 * BITS_OP + e->share[i].bits;
-        for (int k = 0; k < 3; k++) {
-            Valued v;
-            if (!combine(e, &v, ops[k], x, NULL, bits + k))
-                break;
-            v.expr.number = shares[i];
-            for (int j = 0; j < e->bases->nfit; j++)
-                v.at[j] = apply(ops[k], x->at[j], 0, shares[i]);
+        Valued v;
+        for (int k = 0; k < 3 && combine_number(e, &v, ops[k], x, shares[i], bits + k); k++)
             then(e, &v);
-        }
     }
 }
 
@@ -401,6 +470,7 @@ static void special_forms(const Enumeration *e, const Valued *x, ThenFn *then)
                                         x->bits + 2 * BITS_OP + BITS_SPECIAL))
             then(e, &power);
     }
+    triangle_side(e, x, then);
     share_forms(e, x, then);
 }
 
@@ -434,6 +504,7 @@ static void second_step(const Enumeration *e, const Valued *v)
     with_number(e, v, small, sizeof small / sizeof *small, say_halves);
     if (v->expr.op == EXPR_ADD || v->expr.op == EXPR_SUB)
         share_forms(e, v, say_halves);
+    cut_both_ends(e, v, say);
     for (int i = 0; i < e->bases->n; i++) {
         Valued s = size_of(e, i);
         with_other(e, v, &s, true, say_halves);
@@ -598,6 +669,7 @@ Dim p2o_expr_dim(const Bases *b, const Expr *e)
     case EXPR_SCALED: return p2o_dim_fn(t, FN_TRUNC, e->number, x);
     case EXPR_RAISED: return p2o_dim_fn(t, FN_CEIL, e->number, x);
     case EXPR_ROUNDED: return p2o_dim_fn(t, FN_ROUND, e->number, x);
+    case EXPR_NEAREST: return p2o_dim_fn(t, FN_ROUND_OVER, e->number, x);
     default: return NULL;
     }
 }

@@ -14,7 +14,7 @@ enum {
     NPROBE = 20,
     MAX_POINTS = MAX_CAPTURES + NPROBE,
     MAX_BASES = 32,             /* sizes that one enumeration combines; further ones are left out */
-    DEAREST = 26,               /* bits: expressions beyond are not looked at */
+    DEAREST = 30,               /* bits: expressions beyond are not looked at */
 };
 
 typedef enum ExprOp {
@@ -22,6 +22,7 @@ typedef enum ExprOp {
     EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_FLOOR, EXPR_CEIL, EXPR_MOD, EXPR_LACK, EXPR_MIN, EXPR_MAX,
     EXPR_ROOT, EXPR_BITS, EXPR_POWER,           /* whole: isqrt(a), a.bit_length(), 2 ** a */
     EXPR_SCALED, EXPR_RAISED, EXPR_ROUNDED,     /* int, ceil and round of number * a */
+    EXPR_NEAREST,                               /* round(a / number) */
     EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2,
     EXPR_ABS, EXPR_COS, EXPR_SIN, EXPR_EXP, EXPR_ROUND, /* of elements of constants; rounded half to
                                                          * even */
@@ -32,7 +33,7 @@ typedef enum ExprOp {
 typedef struct Expr {
     ExprOp             op;
     const struct Expr *a, *b, *c;
-    double             number;  /* of NUMBER, SCALED, RAISED and ROUNDED */
+    double             number;  /* of NUMBER, SCALED, RAISED, ROUNDED and NEAREST */
     int                base;    /* of SIZE: which */
 } Expr;
 

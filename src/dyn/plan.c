@@ -10,13 +10,15 @@
  * 5, 7 and 8.  What is large in one capture is small in another, for each pair of symbols. */
 static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122, 106 },
                                                 { 40, 51, 34, 61, 46, 37, 58, 67 },
-                                                { 9, 7, 11, 14, 13, 6, 10, 15 } };
+                                                { 9, 8, 11, 14, 13, 12, 10, 15 } };
 /* The last are those of a check in which all symbols are equal: some models do otherwise with
  * squares. */
 static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
-                                                { 16, 32, 64, 8, 16, 32, 64, 8 },
-                                                { 20, 30, 100, 50, 24, 60, 90, 80 },
+                                                { 16, 32, 64, 8, 48, 24, 72, 96 },
+                                                { 20, 30, 100, 50, 25, 60, 90, 80 },
                                                 { 5, 6, 7, 4, 6, 5, 7, 4 },
+                                                { 199, 170, 227, 253, 181, 218, 239, 206 },
+                                                { 18, 23, 31, 17, 22, 35, 26, 29 },
                                                 { 29, 47, 75, 55, 71, 78, 93, 31 } };
 
 /* Inside a range that lacks the size: as far from its ends as the remainder says. */
@@ -33,17 +35,23 @@ static int64_t inside(Dims *t, Dim sym, int64_t v)
     return span < 1 ? lo : v > hi ? hi - v % (span < 12 ? span : span / 3) : lo + v % span;
 }
 
+/* One of the eight sizes of a row: any, but the same every time. */
+static int64_t pick(const int64_t *row, int turn, int symbol, int k)
+{
+    uint32_t x = (uint32_t)turn * 2654435761u + (uint32_t)symbol * 40503u + (uint32_t)k * 69069u;
+    return row[(x ^ x >> 15) >> 7 & 7];
+}
+
 static void choose(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
 {
+    enum { APART = PLAN_CHECKS - 1 };   /* checks in which every symbol has a row of its own */
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < PLAN_CAPTURES; k++)
             p->captures[k][i] = inside(t, symbols[i],
-                                       pool[(k + i) % PLAN_CAPTURES]
-                                           [(3 * i + turn * (2 * k + 1) + k * (turn / 8)) % 8]);
-        for (int k = 0; k < PLAN_CHECKS - 1; k++)
-            p->checks[k][i] = inside(t, symbols[i],
-                                     checks[(k + i) % (PLAN_CHECKS - 1)][(3 * i + k + turn) % 8]);
-        p->checks[PLAN_CHECKS - 1][i] = inside(t, symbols[i], checks[PLAN_CHECKS - 1][turn % 8]);
+                                       pick(pool[(k + i) % PLAN_CAPTURES], turn, i, k));
+        for (int k = 0; k < APART; k++)
+            p->checks[k][i] = inside(t, symbols[i], pick(checks[(k + i) % APART], turn, i, 8 + k));
+        p->checks[APART][i] = inside(t, symbols[i], pick(checks[APART], turn, 0, 16));
     }
 }
 
@@ -123,41 +131,88 @@ static size_t confusions(Dims *t, const Dim *symbols, int n, const Plan *p)
     return count;
 }
 
-static bool has_remainder(int64_t (*at)[PLAN_MOST], int n, int symbol, int64_t by,
-                          int64_t remainder)
+/* Size number k of a symbol, captures first. */
+static int64_t planned_size(const Plan *p, int k, int symbol)
 {
-    for (int k = 0; k < n; k++)
-        if (at[k][symbol] % by == remainder)
+    return k < PLAN_CAPTURES ? p->captures[k][symbol] : p->checks[k - PLAN_CAPTURES][symbol];
+}
+
+enum { PLANNED = PLAN_CAPTURES + PLAN_CHECKS };
+
+/* Some size of the symbol, twice the divisor and more so that clamps do not hide it, has a
+ * remainder from lo to hi. */
+static bool has_remainder(const Plan *p, int n, int symbol, int64_t by, int64_t lo, int64_t hi)
+{
+    for (int k = 0; k < n; k++) {
+        int64_t size = planned_size(p, k, symbol), rest = size % by;
+        if (size >= 2 * by && rest >= lo && rest <= hi)
             return true;
+    }
     return false;
 }
 
-/* A remainder that a symbol has in no capture hides what depends on it: of small numbers each
- * counts, checks included, and of others a symbol must have more than one. */
-static size_t hidden_remainders(Plan *p, int n)
+/* What rounds down, up or to the nearest is told by no remainder, by a small one and by a large
+ * one. */
+static int hidden_rounding(const Plan *p, int symbol, int64_t by)
 {
-    enum { WEIGHT = 1 << CHEAP, SMALL = 4 };
-    static const int64_t by[] = { 2, 3, 4, 5, 7, 8 };
+    return !has_remainder(p, PLANNED, symbol, by, 0, 0) +
+           !has_remainder(p, PLANNED, symbol, by, 1, (by - 1) / 2) +
+           !has_remainder(p, PLANNED, symbol, by, by / 2 + 1, by - 1);
+}
+
+/* All captures that expressions are fitted to leave the same remainder. */
+static bool is_one_remainder(const Plan *p, int symbol, int64_t by)
+{
+    for (int k = 1; k < PLAN_CAPTURES; k++)
+        if (p->captures[k][symbol] % by != p->captures[0][symbol] % by)
+            return false;
+    return true;
+}
+
+/* The difference of two symbols is odd and even. */
+static bool differs_both_ways(const Plan *p, int i, int j)
+{
+    int odd = 0;
+    for (int k = 0; k < PLANNED; k++)
+        odd += (planned_size(p, k, i) - planned_size(p, k, j)) % 2 != 0;
+    return odd > 0 && odd < PLANNED - 1;        /* the last check has them equal */
+}
+
+/* The same size twice says nothing new. */
+static size_t repeated_sizes(const Plan *p, int symbol)
+{
+    size_t n = 0;
+    for (int k = 1; k < PLANNED; k++)
+        for (int m = 0; m < k; m++)
+            n += planned_size(p, k, symbol) == planned_size(p, m, symbol);
+    return n;
+}
+
+/* A remainder that a symbol has nowhere hides what depends on it.  Of small divisors each remainder
+ * counts, of larger ones how they round. */
+static size_t hidden_remainders(const Plan *p, int n)
+{
+    enum { WEIGHT = 1 << CHEAP, WEIGHT_FITTED = 4, SMALL = 4 };
+    static const int64_t by[] = { 5, 6, 7, 8, 10, 12, 14, 16, 32 };
     size_t               count = 0;
     for (int i = 0; i < n; i++) {
-        for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
-            int64_t among = 0;
-            for (int64_t r = 0; r < by[k]; r++) {
-                bool captured = has_remainder(p->captures, PLAN_CAPTURES, i, by[k], r);
-                among += captured;
-                if (by[k] <= SMALL && !captured &&
-                    !has_remainder(p->checks, PLAN_CHECKS, i, by[k], r))
-                    count += WEIGHT;
-            }
-            count += among < 2 ? WEIGHT : 0;
-        }
+        count += repeated_sizes(p, i) * WEIGHT;
+        for (int64_t d = 2; d <= SMALL; d++)
+            for (int64_t r = 0; r < d; r++)
+                count += has_remainder(p, PLANNED, i, d, r, r) ? 0 : WEIGHT;
+        for (int64_t d = 2; d <= 8; d++)
+            count += is_one_remainder(p, i, d) ? WEIGHT * WEIGHT_FITTED : 0;
+        for (size_t k = 0; k < sizeof by / sizeof *by; k++)
+            count += (size_t)hidden_rounding(p, i, by[k]) * WEIGHT;
+        for (int j = 0; j < i; j++)
+            count += differs_both_ways(p, i, j) ? 0 : WEIGHT;
     }
     return count;
 }
 
 void p2o_plan_sizes(Dims *t, const Dim *symbols, int n, Plan *out)
 {
-    enum { TURNS = 32 };
+    enum { TURNS = 128 };
     size_t least = SIZE_MAX;
     for (int turn = 0; turn < TURNS && n > 0; turn++) {
         Plan   p = { 0 };

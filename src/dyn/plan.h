@@ -10,7 +10,7 @@
 
 #include "ir/dim.h"
 
-enum { PLAN_CAPTURES = 3, PLAN_CHECKS = 5, PLAN_MOST = 16 };
+enum { PLAN_CAPTURES = 3, PLAN_CHECKS = 7, PLAN_MOST = 16 };
 
 typedef struct Plan {
     int64_t captures[PLAN_CAPTURES][PLAN_MOST];         /* of each symbol */

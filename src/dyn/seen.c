@@ -4,7 +4,7 @@
 
 typedef struct Seen {                   /* of a size, in all captures */
     int64_t lo, hi;
-    bool    known, odd, even;
+    bool    known;
 } Seen;
 
 static Seen seen_of(Bindings *b, Dim sym)
@@ -15,8 +15,6 @@ static Seen seen_of(Bindings *b, Dim sym)
         if (!p2o_hint_at(b, sym, k, &v))
             continue;
         s.known = true;
-        s.odd |= v % 2 != 0;
-        s.even |= v % 2 == 0;
         s.lo = v < s.lo ? v : s.lo;
         s.hi = v > s.hi ? v : s.hi;
     }
@@ -48,14 +46,45 @@ static void claim_least(Program *p, Bindings *b, Dim sym, Seen s)
         p2o_range_claim(p, b, sym, s.lo);
 }
 
-/* Models treat odd and even sizes apart: several captures of one kind say nothing of the other. */
-static const char *claim_parity(Program *p, Bindings *b, Dim sym, Seen s)
+static int64_t common_divisor(int64_t a, int64_t b)
 {
-    if (p2o_ncapture(b) < 2 || s.lo == s.hi || s.odd == s.even)
-        return "";
-    Dim rest = p2o_dim_mod(p->dims, sym, p2o_dim_int(p->dims, 2));
-    p2o_need(b, unseen(NEED_EQ, rest, p2o_dim_int(p->dims, s.odd), "others were not captured"));
-    return s.odd ? ", all odd" : ", all even";
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
+bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
+{
+    enum { SEVERAL = 4, MOST = 64 };
+    int64_t first, v;
+    *by = 0;
+    if (!p2o_hint_at(b, sym, 0, &first))
+        return false;
+    for (int k = 1; k < p2o_ncapture(b); k++)
+        if (p2o_hint_at(b, sym, k, &v))
+            *by = common_divisor(*by, v - first);
+    if (*by && (p2o_ncapture(b) < SEVERAL || *by > MOST))
+        *by = *by % 2 ? 1 : 2;
+    *rest = *by ? first % *by : 0;
+    return *by > 1;
+}
+
+/* Models treat odd and even sizes apart: captures of one kind say nothing of the other. */
+static void claim_remainder(Program *p, Bindings *b, Dim sym, Buf *out)
+{
+    int64_t by, rest;
+    if (!p2o_seen_remainder(b, sym, &by, &rest))
+        return;
+    Dim left = p2o_dim_mod(p->dims, sym, p2o_dim_int(p->dims, by));
+    p2o_need(b, unseen(NEED_EQ, left, p2o_dim_int(p->dims, rest), "others were not captured"));
+    if (by == 2)
+        p2o_puts(out, rest ? ", all odd" : ", all even");
+    else
+        p2o_putf(out, ", %s %% %lld = %lld", p2o_dim_name(sym), (long long)by, (long long)rest);
 }
 
 /* One size that was always below another: what compares them went one way only.  Said of
@@ -86,7 +115,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
         claim_least(p, b, symbols[i], s);
         p2o_putf(&out, s.lo == s.hi ? "%s%s %lld" : "%s%s %lld to %lld", out.n ? ", " : "",
                  p2o_dim_name(symbols[i]), (long long)s.lo, (long long)s.hi);
-        p2o_puts(&out, claim_parity(p, b, symbols[i], s));
+        claim_remainder(p, b, symbols[i], &out);
     }
     claim_order(p, b, symbols, n, &out);
     if (out.n)

@@ -265,6 +265,29 @@ static void bind_site(Settling *s, Site *x, Dim to)
     x->done = true;
 }
 
+static bool value_at_probe(const Settling *s, Dim d, int i, int64_t *v)
+{
+    return p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, d, i, v);
+}
+
+/* Readings that differ only where no capture had such a remainder do not differ where the file is
+ * claimed to be right.  Probes must be left to tell others apart. */
+static void keep_seen_remainders(Settling *s, Dim sym)
+{
+    enum { FEWEST = 6 };
+    bool    kept[NPROBE];
+    int     n = 0;
+    int64_t by, rest, v;
+    if (!p2o_seen_remainder(s->bind, sym, &by, &rest))
+        return;
+    for (int i = 0; i < NPROBE; i++) {
+        kept[i] = s->allowed[i] && value_at_probe(s, sym, i, &v) && v % by == rest;
+        n += kept[i];
+    }
+    if (n >= FEWEST)
+        memcpy(s->allowed, kept, sizeof kept);
+}
+
 /* Probes at which what the model needs holds: elsewhere it has no say. */
 static void find_allowed(Settling *s)
 {
@@ -273,14 +296,13 @@ static void find_allowed(Settling *s)
         for (size_t k = 0; k < p2o_nneed(s->bind) && s->allowed[i]; k++) {
             const Need *n = p2o_need_at(s->bind, k);
             int64_t     x, y;
-            if (n->kind == NEED_EQ &&
-                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->a), i,
-                          &x) &&
-                p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, p2o_resolve(s->bind, n->b), i,
-                          &y))
+            if (n->kind == NEED_EQ && value_at_probe(s, p2o_resolve(s->bind, n->a), i, &x) &&
+                value_at_probe(s, p2o_resolve(s->bind, n->b), i, &y))
                 s->allowed[i] = x == y;
         }
     }
+    for (size_t i = 0; i < s->symbols.n; i++)
+        keep_seen_remainders(s, s->symbols.at[i]);
 }
 
 /* By how much sizes differ from those of the first capture, over all captures. */
@@ -335,8 +357,8 @@ static double bits_if_known(const Settling *s, const Evidence *e, double number)
     return p2o_map_get(&s->fixed, (Str){ (const char *)&size, sizeof size }) ? SIZE : INFINITY;
 }
 
-/* sqrt(8) where the line has an 8 or the model is 8 wide: a number that is known by itself, whatever
- * sizes were 8 in the captures too.  0: it is not. */
+/* sqrt(8) where the line has an 8 or the model is 8 wide: a number that is known by itself,
+ * whatever sizes were 8 in the captures too.  0: it is not. */
 static double bits_known(const Settling *s, const Site *x, const Evidence *e)
 {
     double within[NWITHIN], of[NWITHIN], v = fabs(x->at[0]);
@@ -359,8 +381,7 @@ static Evidence evidence_of(Settling *s, const Site *x)
     if (e.spelled == SPELLED_SHARED)
         e.spelled = s->moved >= ENOUGH_MOVED ? SPELLED_YES : SPELLED_NO;
     for (int i = 0; axis && i < NPROBE; i++) {
-        bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
-        s->axis[i] = known ? (double)v : NAN;
+        s->axis[i] = value_at_probe(s, axis, i, &v) ? (double)v : NAN;
     }
     e.axis = axis ? s->axis : NULL;
     return e;

@@ -146,12 +146,19 @@ static void open_site(Sites *s, Site *x)
     *x->arg = arg_int(x->open);
 }
 
+/* A start that is None is 0. */
+static bool is_default(const SchemaArg *s, NumberRole role, double v)
+{
+    const Arg *d = s->dflt.kind == ARG_LIST && s->dflt.n ? &s->dflt.items[0] : &s->dflt;
+    double     usual;
+    if (d->kind == ARG_NONE && role == NUMBER_PLACE)
+        return s->has_default && v == 0;
+    return s->has_default && number_in(d, &usual) && usual == v;
+}
+
 static bool is_usual(const Site *x)
 {
-    const Arg *d = &x->schema->dflt;
-    double     usual;
-    d = d->kind == ARG_LIST && d->n ? &d->items[0] : d;
-    return x->schema->has_default && number_in(d, &usual) && usual == x->at[0] && !x->negative;
+    return is_default(x->schema, x->role, x->at[0]) && !x->negative;
 }
 
 /* By its type: a step or a stride, but not an axis. */
@@ -238,8 +245,9 @@ static int uses_in(const Call *c, double v)
     for (int k = 0; k < c->nargs; k++) {
         const SchemaArg *s = &c->schema->args[k];
         const Arg       *x = &c->args[k];
+        if (is_default(s, p2o_op_role(c->op, s), v))
+            continue;
         n += number_in(x, &w) && w == v &&
-             !(s->has_default && number_in(&s->dflt, &w) && w == v) &&
              !(implied && p2o_op_role(c->op, s) == NUMBER_SETTING);
         for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
             n += number_in(&x->items[i], &w) && w == v &&

@@ -24,6 +24,7 @@ enum {
     BITS_PAD = 3,               /* more: amounts that are computed mostly fill up to a multiple */
     BITS_IDLE_PAD = 12,         /* more: nobody pads by 0 on purpose */
     BITS_FILLS_UP = -2,         /* more there, of what is lacking to a multiple */
+    BITS_CUT_END = -8,          /* more, of min(n, 4) along n: slices do that by themselves */
     BITS_LEFT_OVER = -6,        /* more, of remainders, where what is left over is asked for */
     BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
     BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
@@ -71,8 +72,8 @@ static double bits_as_number(const Evidence *e)
     return e->known ? fmin(bits, e->known) : bits;
 }
 
-/* A float that nobody writes, or a factor that does nothing: something computed it, and few captures
- * do not say what.  In a line that has a 1 for other reasons x * 1 is no better. */
+/* A float that nobody writes, or a factor that does nothing: something computed it, and few
+ * captures do not say what.  In a line that has a 1 for other reasons x * 1 is no better. */
 static bool is_computed(const Evidence *e, const Verdict *v)
 {
     bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
@@ -109,7 +110,7 @@ static double saved_in(const Evidence *e, const Expr *x, double *said, int *nsai
 {
     if (!x)
         return 0;
-    double own = x->op == EXPR_NUMBER || x->op == EXPR_SCALED
+    double own = x->op == EXPR_NUMBER || (x->op >= EXPR_SCALED && x->op <= EXPR_NEAREST)
                      ? saved_on(e, x->number, said, nsaid)
                      : 0;
     return own + saved_in(e, x->a, said, nsaid) + saved_in(e, x->b, said, nsaid);
@@ -158,6 +159,14 @@ static double bits_of_sizes(const Evidence *e, const Reading *r)
     return bits + (own ? BITS_OWN : 0);
 }
 
+/* min(n, 4) as a place along n: what x[:, :4] is where n is less. */
+static bool is_cut_end(const Evidence *e, const Reading *r)
+{
+    const Expr *x = r->expr;
+    return e->role == NUMBER_PLACE && x->op == EXPR_MIN && x->a->op == EXPR_SIZE &&
+           x->b->op == EXPR_NUMBER && r->of->dim[x->a->base] == e->own;
+}
+
 /* An expression has at most four numbers: two steps, and one more for a multiple. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
@@ -167,6 +176,7 @@ static double bits_here(const Evidence *e, const Reading *r)
     double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP
                    : e->role == NUMBER_REST && rest                  ? BITS_LEFT_OVER
                                                                      : 0;
+    fills += is_cut_end(e, r) ? BITS_CUT_END : 0;
     return r->bits + fills + bits_of_sizes(e, r) -
            (e->line ? saved_in(e, r->expr, said, &nsaid) : 0);
 }
@@ -194,12 +204,41 @@ static bool is_cut_to_number(const Evidence *e, const Reading *r)
     return e->axis != NULL;
 }
 
+/* min and max of sizes are one of them wherever the sizes lie as they did in the captures, and
+ * nothing is claimed of others (dyn/seen). */
+static bool has_clamp(const Expr *x)
+{
+    return x && (x->op == EXPR_MIN || x->op == EXPR_MAX || has_clamp(x->a) || has_clamp(x->b));
+}
+
+/* All sizes lie within those of the captures at probe i. */
+static bool is_inside(const Bases *b, int probe)
+{
+    for (int i = 0; i < b->n; i++) {
+        double least = INFINITY, most = -INFINITY, v = b->at[i][b->ncapture + probe];
+        for (int k = 0; k < b->ncapture; k++) {
+            least = fmin(least, b->at[i][k]);
+            most = fmax(most, b->at[i][k]);
+        }
+        if (!(v >= least && v <= most))
+            return false;
+    }
+    return true;
+}
+
 /* min(n, 32), where it was always 32: otherwise at sizes that no capture had, as any branch. */
 static bool is_unseen_clamp(const Evidence *e, const Reading *r)
 {
     const Expr *x = r->expr;
-    return (x->op == EXPR_MIN || x->op == EXPR_MAX) && x->b->op == EXPR_NUMBER &&
-           x->b->number == e->at[0];
+    if (!has_clamp(x))
+        return false;
+    if ((x->op == EXPR_MIN || x->op == EXPR_MAX) && x->b->op == EXPR_NUMBER &&
+        x->b->number == e->at[0])
+        return true;
+    for (int i = 0; i < NPROBE; i++)
+        if (is_inside(r->of, i) && r->at[i] != e->at[0])
+            return false;
+    return true;
 }
 
 static bool is_the_number(const Evidence *e, const Reading *r)
@@ -219,13 +258,6 @@ static unsigned symbols_in(const Reading *r)
         used |= s.found ? 1u << k : 0;
     }
     return used;
-}
-
-/* min and max of sizes are one of them wherever the sizes lie as they did in the captures, and
- * nothing is claimed of others (dyn/seen). */
-static bool has_clamp(const Expr *x)
-{
-    return x && (x->op == EXPR_MIN || x->op == EXPR_MAX || has_clamp(x->a) || has_clamp(x->b));
 }
 
 static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)

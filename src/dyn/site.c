@@ -189,9 +189,10 @@ static void count_times(Collecting *w, const Site *x)
         n = (uintptr_t)*times + 1;
     if (n <= (uintptr_t)*times)
         return;
+    uintptr_t more = x->role == NUMBER_FACTOR ? n - (uintptr_t)*times : 0;
+    *times = (void *)n;                         /* before the map grows */
     void **all = line_slot(w, x->call, fabs(x->at[0]));
-    *all = (void *)((uintptr_t)*all + (x->role == NUMBER_FACTOR ? n - (uintptr_t)*times : 0));
-    *times = (void *)n;
+    *all = (void *)((uintptr_t)*all + more);
 }
 
 static void see_number(Collecting *w, const LinedCall *row, int arg, int item)

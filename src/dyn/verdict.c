@@ -152,10 +152,11 @@ static double bits_of_sizes(const Evidence *e, const Reading *r)
     return bits + (own ? BITS_OWN : 0);
 }
 
-/* An expression has at most four numbers: two steps, and one more for a multiple. */
+/* An expression has at most ten numbers: those in the parts of a product, a power, a factor, what is
+ * added and what it is cut at. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
-    double said[8];
+    double said[10];
     int    nsaid = 0;
     double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP : 0;
     return r->bits + fills + bits_of_sizes(e, r) -
@@ -228,6 +229,8 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
         return v;
     }
     v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
+    if (v.best->held > 0)
+        v.held = v.best->held;
     bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
     v.kind = v.margin >= MARGIN && paid ? VERDICT_SIZE : VERDICT_OPEN;
     return v;

@@ -611,9 +611,17 @@ static const char *call_text(Arena *a, const Bases *b, const char *name, const E
     return p2o_printf(a, "%s(%s)", name, p2o_expr_text(a, b, e->a));
 }
 
+/* Whole parts are Dims, whose texts have no brackets around them. */
+static const char *operand_text(Arena *a, const Bases *b, const Expr *e)
+{
+    bool        alone = e->op == EXPR_NUMBER || e->op == EXPR_SIZE || !p2o_expr_dim(b, e);
+    const char *text = p2o_expr_text(a, b, e);
+    return alone ? text : p2o_printf(a, "(%s)", text);
+}
+
 static const char *infix_text(Arena *a, const Bases *b, const char *op, const Expr *e)
 {
-    return p2o_printf(a, "(%s %s %s)", p2o_expr_text(a, b, e->a), op, p2o_expr_text(a, b, e->b));
+    return p2o_printf(a, "(%s %s %s)", operand_text(a, b, e->a), op, operand_text(a, b, e->b));
 }
 
 const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)

@@ -78,15 +78,6 @@ static double shortened(double v, double room)
 
 static double bits_of_factor(double c) { return c == 1 ? 0 : BITS_OP + p2o_number_bits(c); }
 
-/* Of the values themselves, where what they are made of has no free number worth the name. */
-static double bits_of_values(const Target *g)
-{
-    double bits = 0;
-    for (int i = 0; i < g->n; i++)
-        bits += bits_told(g->want[g->k[i]]);
-    return bits;
-}
-
 static bool gives_want(const Target *g, const Expr *e)
 {
     double v;
@@ -96,10 +87,26 @@ static bool gives_want(const Target *g, const Expr *e)
     return true;
 }
 
+/* It is cut off in so many captures that another function would have shown there, too. */
+static bool is_cut(const Target *g, const Expr *e)
+{
+    enum { FEWEST_CUT = 2 };
+    double v;
+    int    n = 0;
+    for (int k = 0; k < g->bases->ncapture; k++)
+        n += p2o_expr_eval(g->bases, e, k, &v) &&
+             (g->cut == EXPR_MIN ? v > g->cut_at : v < g->cut_at) &&
+             fabs(v - g->cut_at) > told * fabs(g->cut_at);
+    return n >= FEWEST_CUT;
+}
+
 /* An expression of what is looked for, said as one of the values themselves.  `own` bits are those
- * of its numbers, `changes` those that say how the values change. */
+ * of its numbers, `changes` those that say how the values change.  A number that nobody writes may
+ * hide what did not change between two captures. */
 static void say_scale(const Target *g, const Expr *e, double bits, double own, double changes)
 {
+    if (g->n < 3 && own > DEAREST)
+        return;
     bits += own + g->more;
     if (g->log) {
         e = p2o_expr_of(g->arena, EXPR_EXP, e, NULL);
@@ -107,12 +114,14 @@ static void say_scale(const Target *g, const Expr *e, double bits, double own, d
     }
     if (g->cut != EXPR_SIZE) {
         double at = p2o_number_bits(g->cut_at);
+        if (!is_cut(g, e))
+            return;
         e = p2o_expr_of(g->arena, g->cut, e, p2o_expr_number(g->arena, g->cut_at));
         bits += BITS_OP + BITS_CUT + at;
         own += at;
     }
     if (gives_want(g, e))
-        g->fn(g->user, e, bits, fmax(own + changes, bits_of_values(g)));
+        g->fn(g->user, e, bits, own + changes);
 }
 
 static const Expr *times_number(const Target *g, double c, const Expr *x)
@@ -125,10 +134,11 @@ static const Expr *times_number(const Target *g, double c, const Expr *x)
     return p2o_expr_of(g->arena, EXPR_MUL, number, x);
 }
 
-/* How the values change, to the inverse of a power, and no more than the sizes do. */
-static double told_by_ratios(const Target *g, const Product *p, double power)
+/* What the first value tells more than its factor, then how the values change, to the inverse of a
+ * power; no more than the sizes do. */
+static double told_by_ratios(const Target *g, const Product *p, double power, double own)
 {
-    double bits = 0;
+    double bits = fmax(bits_told(g->v[0]) - own, 0);
     for (int i = 1; i < g->n; i++)
         bits += bits_told(pow(fabs(g->v[i] / g->v[0]), 1 / power));
     return fmin(bits, p2o_product_held(g->t, p));
@@ -145,8 +155,9 @@ static void try_scaled(const Target *g, const Keyed *x, double power, double bit
         sum += c;
     }
     double c = shortened(sum / g->n, g->off / 64 * fabs(first));
-    say_scale(g, times_number(g, c, p2o_product_expr(g->t, p, power)), p->bits + bits,
-              bits_of_factor(c), told_by_ratios(g, p, power));
+    double own = bits_of_factor(c);
+    say_scale(g, times_number(g, c, p2o_product_expr(g->t, p, power)), p->bits + bits, own,
+              told_by_ratios(g, p, power, own));
 }
 
 /* How far the values are apart, to the first of these differences if `share`. */
@@ -246,13 +257,13 @@ static void find_scaled(const Target *g)
 static void find_added(const Target *g)
 {
     double d = g->v[1] - g->v[0], room = 8 * g->off * g->size;
+    if (g->n < 3)                       /* anything may be added */
+        return;
     for (int sign = 1; sign >= -1 && !g->log; sign -= 2) {
         Window w = fitting(g, KEY_DIFFERENCE, sign * d, room);
         for (size_t k = 0; k < w.n; k++)
             try_added(g, &w.at[k], true);
     }
-    if (g->n < 3)
-        return;
     double share = (g->v[2] - g->v[0]) / d;
     Window w = fitting(g, KEY_SHARE, share, room / fabs(d) * fmax(1, fabs(share)));
     for (size_t k = 0; k < w.n; k++)

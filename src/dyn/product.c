@@ -7,8 +7,8 @@
 
 enum {
     MOST_SIZES = 12,            /* a table over more of them takes too long */
-    MOST_PRODUCTS = 1 << 16,    /* what 6 sizes have; of more the dearest are left out */
-    MOST_KEYS = 6,              /* choices of captures */
+    MOST_PRODUCTS = 1 << 17,    /* more than MOST_SIZES sizes have */
+    MOST_KEYS = 4,              /* choices of captures: each takes as long as the table */
     NPOWER = 4,                 /* parts of one expression */
     /* Bits. */
     DEAREST_PAIR = 22, DEAREST_TRIPLE = 30, DEAREST_ADDED = 20,
@@ -93,7 +93,8 @@ static void add_neighbours(Products *t, const Expr *n, int base)
         add_with_log(t, beside(t, EXPR_ADD, n, by[i]), bits + more, base);
     }
     const Expr *twice = beside(t, EXPR_MUL, n, 2);
-    add_with_log(t, twice, bits + BITS_OP + 1, base);
+    add_part(t, p2o_expr_of(t->arena, EXPR_LOG, twice, NULL), twice,
+             bits + 2 * BITS_OP + BITS_LOG + 1, base);
     add_part(t, beside(t, EXPR_SUB, twice, 1), twice, bits + 2 * BITS_OP + 2, base);
     add_part(t, beside(t, EXPR_ADD, twice, 1), twice, bits + 2 * BITS_OP + 2, base);
 }
@@ -195,11 +196,13 @@ static bool is_near_size(const Part *x, bool log_too)
            (e->op == EXPR_SIZE || e->a->op == EXPR_SIZE);
 }
 
-/* x*y*z, x*y/z, x*z/y and y*z/x of sizes and what is near them, one of them perhaps a
- * logarithm. */
+/* x*y*z, and with one of them below, perhaps squared; of sizes and what is near them, one of them
+ * perhaps a logarithm. */
 static void add_triples(Products *t)
 {
-    VEC(uint16_t) near = { 0 };
+    static const uint8_t of[][3] = { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 },
+                                     { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
+    VEC(uint16_t)        near = { 0 };
     for (size_t i = 0; i < t->parts.n; i += NPOWER)
         if (is_near_size(&t->parts.at[i], true))
             VEC_PUSH(t->arena, &near, (uint16_t)i);
@@ -211,10 +214,10 @@ static void add_triples(Products *t)
                 if (!is_near_size(&t->parts.at[y], false) ||
                     !is_near_size(&t->parts.at[z], false) || (!log && j >= i))
                     continue;
-                for (int sign = 0; sign < 4; sign++)
-                    add_product(t, 3, (uint16_t[]){ (uint16_t)(x + (sign == 3)),
-                                                    (uint16_t)(y + (sign == 1)),
-                                                    (uint16_t)(z + (sign == 2)) },
+                for (size_t m = 0; m < COUNT_OF(of); m++)
+                    add_product(t, 3, (uint16_t[]){ (uint16_t)(x + of[m][0]),
+                                                    (uint16_t)(y + of[m][1]),
+                                                    (uint16_t)(z + of[m][2]) },
                                 DEAREST_TRIPLE);
             }
 }
@@ -317,17 +320,30 @@ static double key_of(KeyKind kind, const double *v)
     return NAN;
 }
 
+static bool has_key(const Product *p, KeyKind kind)
+{
+    return kind == KEY_RATIO || p->bits <= DEAREST_ADDED;
+}
+
+static size_t n_with_keys(const Products *t, KeyKind kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->list.n; i++)
+        n += has_key(&t->list.at[i], kind);
+    return n;
+}
+
 /* A ratio of powers is a power of the ratio; a difference is not. */
 static void make_keys(const Products *t, KeyKind kind, const int *k, int nk, KeyedList *out)
 {
     static const float of[] = { 1, -1, 0.5f, -0.5f };
     size_t             npower = kind == KEY_RATIO ? 1 : COUNT_OF(of);
-    out->at = NEW_N(t->arena, Keyed, t->list.n * npower + 1);
+    out->at = NEW_N(t->arena, Keyed, n_with_keys(t, kind) * npower + 1);
     for (size_t i = 0; i < t->list.n; i++)
         for (size_t j = 0; j < npower; j++) {
             double         v[3] = { 0 };
             const Product *p = &t->list.at[i];
-            if (kind != KEY_RATIO && p->bits > DEAREST_ADDED)
+            if (!has_key(p, kind))
                 break;
             for (int m = 0; m < nk; m++)
                 v[m] = p2o_product_value(t, p, of[j], k[m]);

@@ -49,30 +49,35 @@ static void remove_reading(Readings *r, int i)
     memmove(&r->list[i], &r->list[i + 1], (size_t)(r->n - i) * sizeof *r->list);
 }
 
+/* Of two that say the same, what is cheaper to say, and what more counts for. */
 static void add_reading(Arena *a, Readings *r, const Reading *x)
 {
-    int at = r->n;
+    int     at = r->n;
+    Reading new = *x;
     for (int i = 0; i < r->n; i++) {
-        if (!same_at_probes(r->list[i].at, x->at))
+        const Reading *old = &r->list[i];
+        if (!same_at_probes(old->at, x->at))
             continue;
-        if (r->list[i].bits <= x->bits)
+        if (old->bits <= x->bits && old->held >= x->held)
             return;
+        new = old->bits <= x->bits ? *old : *x;
+        new.held = fmax(old->held, x->held);
         remove_reading(r, i);
         break;
     }
-    for (at = r->n; at > 0 && r->list[at - 1].bits > x->bits; at--)
+    for (at = r->n; at > 0 && r->list[at - 1].bits > new.bits; at--)
         ;
     if (at == NREADING)
         return;
     r->n += r->n < NREADING;
     memmove(&r->list[at + 1], &r->list[at], (size_t)(r->n - 1 - at) * sizeof *r->list);
-    r->list[at] = *x;
-    r->list[at].expr = p2o_expr_keep(a, x->expr);
+    r->list[at] = new;
+    r->list[at].expr = p2o_expr_keep(a, new.expr);
 }
 
 static Reading reading_of(const Bases *b, const Expr *e, double bits)
 {
-    Reading x = { .expr = e, .of = b, .bits = bits };
+    Reading x = { .expr = e, .of = b, .bits = bits, .held = INFINITY };
     for (int i = 0; i < NPROBE; i++)
         if (!p2o_expr_eval(b, e, b->ncapture + i, &x.at[i]))
             x.at[i] = NAN;

@@ -12,6 +12,7 @@ enum {
     MOST_TOLD = 40,             /* that a number tells which is compared to one part in 2**40 */
     BITS_CUT = 5,               /* more than an operator: mostly a branch */
     BITS_EXP = 1,               /* more than another function */
+    BITS_TWO = 4,               /* that two captures have to tell more: they have one change only */
     BITS_NO_FRACTION = 8,       /* more, of floats that are all whole: Python would have ints */
 };
 
@@ -121,7 +122,7 @@ static void say_scale(const Target *g, const Expr *e, double bits, double own, d
         own += at;
     }
     if (gives_want(g, e))
-        g->fn(g->user, e, bits, own + changes);
+        g->fn(g->user, e, bits, own + fmax(changes - (g->n < 3 ? BITS_TWO : 0), 0));
 }
 
 static const Expr *times_number(const Target *g, double c, const Expr *x)
@@ -244,7 +245,7 @@ static const struct {
 
 static void find_scaled(const Target *g)
 {
-    size_t n = g->log ? 1 : COUNT_OF(scale_powers);
+    size_t n = g->log ? 2 : COUNT_OF(scale_powers);     /* times and divided by */
     for (size_t i = 0; i < n; i++) {
         double power = scale_powers[i].power, ratio = g->v[1] / g->v[0];
         double key = power == 1 ? ratio : pow(ratio, 1 / power);

@@ -156,7 +156,7 @@ static double bits_of_sizes(const Evidence *e, const Reading *r)
  * added and what it is cut at. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
-    double said[10];
+    double said[16];
     int    nsaid = 0;
     double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP : 0;
     return r->bits + fills + bits_of_sizes(e, r) -
@@ -229,8 +229,7 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
         return v;
     }
     v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
-    if (v.best->held > 0)
-        v.held = v.best->held;
+    v.held = fmin(v.held, v.best->held);
     bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
     v.kind = v.margin >= MARGIN && paid ? VERDICT_SIZE : VERDICT_OPEN;
     return v;

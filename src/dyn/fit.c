@@ -7,20 +7,6 @@
 
 static const double pi = 3.14159265358979323846;
 
-const Expr *p2o_expr_of(Arena *a, ExprOp op, const Expr *x, const Expr *y)
-{
-    Expr *e = NEW(a, Expr);
-    *e = (Expr){ .op = op, .a = x, .b = y };
-    return e;
-}
-
-const Expr *p2o_expr_number(Arena *a, double v)
-{
-    Expr *e = NEW(a, Expr);
-    *e = (Expr){ .op = EXPR_NUMBER, .number = v };
-    return e;
-}
-
 static uint64_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -55,7 +55,4 @@ Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, do
 /* The same number in all captures, or an expression of sizes. */
 Term p2o_fit_sizes(Points *p, const double *at, double room);
 
-const Expr *p2o_expr_of(Arena *a, ExprOp op, const Expr *x, const Expr *y);
-const Expr *p2o_expr_number(Arena *a, double v);
-
 #endif

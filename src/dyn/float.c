@@ -30,29 +30,47 @@ static Arg float_pair(FloatMaker *m, const char *target, const Expr *e)
     return float_call(m, target, 2, args);
 }
 
+static Arg float_log2(FloatMaker *m, const Expr *e)
+{
+    return float_call(m, "torch::_sym_log2", 1, (Arg[]){ float_value(m, e->a) });
+}
+
+static Arg float_log(FloatMaker *m, const Expr *e)
+{
+    if (e->a->op == EXPR_NUMBER)
+        return arg_float(log(e->a->number));
+    return float_call(m, "_operator::mul", 2,
+                      (Arg[]){ float_log2(m, e), arg_float(0.69314718055994530942) });
+}
+
+static Arg float_exp(FloatMaker *m, const Expr *e)
+{
+    Arg args[] = { arg_float(2.71828182845904523536), float_value(m, e->a) };
+    return float_call(m, "_operator::pow", 2, args);
+}
+
 /* Whole parts are Dims, made floats where they meet one. */
 static Arg float_value(FloatMaker *m, const Expr *e)
 {
-    Dim d = p2o_expr_dim(m->reading->of, e);
-    if (d && p2o_dim_is_int(d, NULL))
-        return arg_float(e->number);
+    Dim     d = p2o_expr_dim(m->reading->of, e);
+    int64_t whole;
+    if (d && p2o_dim_is_int(d, &whole))
+        return arg_float((double)whole);
     if (d)
         return float_call(m, "torch::sym_float", 1, (Arg[]){ arg_int(d) });
     switch (e->op) {
     case EXPR_NUMBER: return arg_float(e->number);
     case EXPR_SQRT: return float_call(m, "torch::_sym_sqrt", 1, (Arg[]){ float_value(m, e->a) });
-    case EXPR_LOG2: return float_call(m, "torch::_sym_log2", 1, (Arg[]){ float_value(m, e->a) });
-    case EXPR_LOG:
-        if (e->a->op == EXPR_NUMBER)
-            return arg_float(log(e->a->number));
-        return float_call(m, "_operator::mul", 2,
-                          (Arg[]){ float_call(m, "torch::_sym_log2", 1,
-                                              (Arg[]){ float_value(m, e->a) }),
-                                   arg_float(0.69314718055994530942) });
+    case EXPR_LOG2: return float_log2(m, e);
+    case EXPR_LOG: return float_log(m, e);
+    case EXPR_EXP: return float_exp(m, e);
+    case EXPR_TO_THE: return float_pair(m, "_operator::pow", e);
     case EXPR_QUOTIENT: return float_pair(m, "_operator::truediv", e);
     case EXPR_MUL: return float_pair(m, "_operator::mul", e);
     case EXPR_ADD: return float_pair(m, "_operator::add", e);
     case EXPR_SUB: return float_pair(m, "_operator::sub", e);
+    case EXPR_MIN: return float_pair(m, "torch::sym_min", e);
+    case EXPR_MAX: return float_pair(m, "torch::sym_max", e);
     default: m->failed = true; return arg_none();
     }
 }

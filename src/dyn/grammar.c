@@ -10,7 +10,6 @@
  * against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     BITS_SIZE = 2,
-    BITS_OP = 3,
     BITS_CLAMP = 5,             /* more, for min and max with a number: mostly a branch */
     BITS_LEAST = 2,             /* more, for max with 0 or 1 */
     BITS_RATIO = 3,             /* more, for one size divided by another: rounded, they have little
@@ -189,6 +188,7 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_COS: return cos(x);
     case EXPR_SIN: return sin(x);
     case EXPR_EXP: return exp(x);
+    case EXPR_TO_THE: return x < 0 ? NAN : pow(x, y);
     case EXPR_ROUND: return nearbyint(x);
     case EXPR_AT_LEAST_0: return x >= 0;
     case EXPR_IS_0: return x == 0;
@@ -644,6 +644,20 @@ const Expr *p2o_expr_keep(Arena *a, const Expr *e)
     return x;
 }
 
+const Expr *p2o_expr_of(Arena *a, ExprOp op, const Expr *x, const Expr *y)
+{
+    Expr *e = NEW(a, Expr);
+    *e = (Expr){ .op = op, .a = x, .b = y };
+    return e;
+}
+
+const Expr *p2o_expr_number(Arena *a, double v)
+{
+    Expr *e = NEW(a, Expr);
+    *e = (Expr){ .op = EXPR_NUMBER, .number = v };
+    return e;
+}
+
 bool p2o_expr_is_number(const Expr *e) { return e->op == EXPR_NUMBER; }
 
 Dim p2o_expr_dim(const Bases *b, const Expr *e)
@@ -679,9 +693,17 @@ static const char *call_text(Arena *a, const Bases *b, const char *name, const E
     return p2o_printf(a, "%s(%s)", name, p2o_expr_text(a, b, e->a));
 }
 
+/* Whole parts are Dims, whose texts have no brackets around them. */
+static const char *operand_text(Arena *a, const Bases *b, const Expr *e)
+{
+    bool        alone = e->op == EXPR_NUMBER || e->op == EXPR_SIZE || !p2o_expr_dim(b, e);
+    const char *text = p2o_expr_text(a, b, e);
+    return alone ? text : p2o_printf(a, "(%s)", text);
+}
+
 static const char *infix_text(Arena *a, const Bases *b, const char *op, const Expr *e)
 {
-    return p2o_printf(a, "(%s %s %s)", p2o_expr_text(a, b, e->a), op, p2o_expr_text(a, b, e->b));
+    return p2o_printf(a, "(%s %s %s)", operand_text(a, b, e->a), op, operand_text(a, b, e->b));
 }
 
 const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
@@ -695,7 +717,9 @@ const char *p2o_expr_text(Arena *a, const Bases *b, const Expr *e)
     case EXPR_SQRT: return call_text(a, b, "sqrt", e);
     case EXPR_LOG: return call_text(a, b, "log", e);
     case EXPR_LOG2: return call_text(a, b, "log2", e);
+    case EXPR_EXP: return call_text(a, b, "exp", e);
     case EXPR_QUOTIENT: return infix_text(a, b, "/", e);
+    case EXPR_TO_THE: return infix_text(a, b, "**", e);
     case EXPR_ADD: return infix_text(a, b, "+", e);
     case EXPR_SUB: return infix_text(a, b, "-", e);
     case EXPR_MUL: return infix_text(a, b, "*", e);

@@ -15,6 +15,7 @@ enum {
     MAX_POINTS = MAX_CAPTURES + NPROBE,
     MAX_BASES = 32,             /* sizes that one enumeration combines; further ones are left out */
     DEAREST = 30,               /* bits: expressions beyond are not looked at */
+    BITS_OP = 3,                /* of an operator */
 };
 
 typedef enum ExprOp {
@@ -24,6 +25,7 @@ typedef enum ExprOp {
     EXPR_SCALED, EXPR_RAISED, EXPR_ROUNDED,     /* int, ceil and round of number * a */
     EXPR_NEAREST,                               /* round(a / number) */
     EXPR_QUOTIENT, EXPR_SQRT, EXPR_LOG, EXPR_LOG2,
+    EXPR_TO_THE,                                /* a ** b, of floats that are not negative */
     EXPR_ABS, EXPR_COS, EXPR_SIN, EXPR_EXP, EXPR_ROUND, /* of elements of constants; rounded half to
                                                          * even */
     EXPR_AT_LEAST_0, EXPR_IS_0, EXPR_AND, EXPR_OR,      /* conditions: 1 or 0 */
@@ -72,6 +74,8 @@ void p2o_enumerate_float(const Bases *b, ExprFn *fn, void *user);
 void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user);
 
 const Expr *p2o_expr_keep(Arena *a, const Expr *e);
+const Expr *p2o_expr_of(Arena *a, ExprOp op, const Expr *x, const Expr *y);
+const Expr *p2o_expr_number(Arena *a, double v);
 /* Its operator on values; NaN where it has none. */
 double      p2o_expr_apply(const Expr *e, double x, double y, double z);
 bool        p2o_expr_eval(const Bases *b, const Expr *e, int point, double *v);

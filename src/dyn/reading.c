@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dyn/scale.h"
+
 /* Floats are computed in another order than Python's. */
 static const double least_slack = 1e-12;
 
@@ -22,10 +24,12 @@ static bool gives(const Bases *b, const Readings *r, const double *values)
     return true;
 }
 
+/* Numbers that were found from captures are a little off, and more so at other sizes. */
 static bool same_at_probes(const double *x, const double *y)
 {
+    const double found = 1e-9;
     for (int i = 0; i < NPROBE; i++)
-        if (!is_close(x[i], y[i]) && !(isnan(x[i]) && isnan(y[i])))
+        if (!is_within(x[i], y[i], found) && !(isnan(x[i]) && isnan(y[i])))
             return false;
     return true;
 }
@@ -45,26 +49,39 @@ static void remove_reading(Readings *r, int i)
     memmove(&r->list[i], &r->list[i + 1], (size_t)(r->n - i) * sizeof *r->list);
 }
 
-static void add_reading(Arena *a, const Bases *b, Readings *r, const Expr *e, double bits,
-                        const double *probes)
+/* Of two that say the same, what is cheaper to say, and what more counts for. */
+static void add_reading(Arena *a, Readings *r, const Reading *x)
 {
-    int at = r->n;
+    int     at = r->n;
+    Reading new = *x;
     for (int i = 0; i < r->n; i++) {
-        if (!same_at_probes(r->list[i].at, probes))
+        const Reading *old = &r->list[i];
+        if (!same_at_probes(old->at, x->at))
             continue;
-        if (r->list[i].bits <= bits)
+        if (old->bits <= x->bits && old->held >= x->held)
             return;
+        new = old->bits <= x->bits ? *old : *x;
+        new.held = fmax(old->held, x->held);
         remove_reading(r, i);
         break;
     }
-    for (at = r->n; at > 0 && r->list[at - 1].bits > bits; at--)
+    for (at = r->n; at > 0 && r->list[at - 1].bits > new.bits; at--)
         ;
     if (at == NREADING)
         return;
     r->n += r->n < NREADING;
     memmove(&r->list[at + 1], &r->list[at], (size_t)(r->n - 1 - at) * sizeof *r->list);
-    r->list[at] = (Reading){ .expr = p2o_expr_keep(a, e), .of = b, .bits = bits };
-    memcpy(r->list[at].at, probes, sizeof r->list[at].at);
+    r->list[at] = new;
+    r->list[at].expr = p2o_expr_keep(a, new.expr);
+}
+
+static Reading reading_of(const Bases *b, const Expr *e, double bits)
+{
+    Reading x = { .expr = e, .of = b, .bits = bits, .held = INFINITY };
+    for (int i = 0; i < NPROBE; i++)
+        if (!p2o_expr_eval(b, e, b->ncapture + i, &x.at[i]))
+            x.at[i] = NAN;
+    return x;
 }
 
 /* n // 1024, where all sizes are less. */
@@ -114,18 +131,15 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
     }
     for (; lo < s->n && s->list[lo]->want[0] <= most; lo++) {
         Readings *r = s->list[lo];
-        double    probes[NPROBE];
         if ((r->n == NREADING && r->list[NREADING - 1].bits <= bits) || !gives(s->bases, r, values))
             continue;
         if (!is_checked(s->bases, r, e)) {
             r->refuted = r->refuted ? fmin(r->refuted, bits) : bits;
             continue;
         }
-        for (int i = 0; i < NPROBE; i++)
-            if (!p2o_expr_eval(s->bases, e, s->bases->ncapture + i, &probes[i]))
-                probes[i] = NAN;
-        if (!is_the_number(s->bases, r, probes))
-            add_reading(s->arena, s->bases, r, e, bits, probes);
+        Reading x = reading_of(s->bases, e, bits);
+        if (!is_the_number(s->bases, r, x.at))
+            add_reading(s->arena, r, &x);
     }
 }
 
@@ -135,6 +149,41 @@ static bool is_whole(const Bases *b, const Readings *r)
         if (r->want[k] != floor(r->want[k]))
             return false;
     return true;
+}
+
+typedef struct Scaled {
+    Search   *search;
+    Readings *of;
+} Scaled;
+
+static void see_scaled(void *user, const Expr *e, double bits, double held)
+{
+    const Scaled *s = user;
+    Reading       x = reading_of(s->search->bases, e, bits);
+    x.held = held;
+    add_reading(s->search->arena, s->of, &x);
+}
+
+static bool differs(const Bases *b, const Readings *r)
+{
+    for (int k = 1; k < b->ncapture; k++)
+        if (r->want[k] != r->want[0])
+            return true;
+    return false;
+}
+
+/* Floats that differ may have numbers of their own; those that were rounded do not tell them. */
+static void read_scaled(Search *s)
+{
+    Products *t = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        Scaled one = { s, s->list[i] };
+        if (s->list[i]->slack > 0 || !differs(s->bases, s->list[i]))
+            continue;
+        if (!t && (t = p2o_products_new(s->arena, s->bases)) == NULL)
+            return;
+        p2o_scales(t, s->arena, s->bases, s->list[i]->want, see_scaled, &one);
+    }
 }
 
 /* Whole numbers and floats have enumerations of their own; a float may be a whole number that was
@@ -154,6 +203,7 @@ static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n,
     (whole ? p2o_enumerate_whole : p2o_enumerate_float)(b, see_expr, &s);
     if (whole)
         return;
+    read_scaled(&s);
     size_t n_whole = 0;
     for (size_t i = 0; i < s.n; i++)
         if (is_whole(b, s.list[i]))

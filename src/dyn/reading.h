@@ -15,6 +15,8 @@ typedef struct Reading {
     const Expr  *expr;
     const Bases *of;
     double       bits;
+    double       held;          /* bits of the captures that count for it; INFINITY: all that
+                                 * they hold */
     double       at[NPROBE];
 } Reading;
 

@@ -167,10 +167,11 @@ static bool is_cut_end(const Evidence *e, const Reading *r)
            x->b->op == EXPR_NUMBER && r->of->dim[x->a->base] == e->own;
 }
 
-/* An expression has at most four numbers: two steps, and one more for a multiple. */
+/* An expression has at most ten numbers: those in the parts of a product, a power, a factor, what is
+ * added and what it is cut at. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
-    double said[8];
+    double said[16];
     int    nsaid = 0;
     bool   rest = r->expr->op == EXPR_LACK || r->expr->op == EXPR_MOD;
     double fills = e->role == NUMBER_PAD && r->expr->op == EXPR_LACK ? BITS_FILLS_UP
@@ -292,6 +293,7 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
         return v;
     }
     v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
+    v.held = fmin(v.held, v.best->held);
     bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
     v.kind = v.margin >= MARGIN && paid ? VERDICT_SIZE : VERDICT_OPEN;
     return v;

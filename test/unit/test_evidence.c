@@ -267,6 +267,73 @@ static void check_held_out(void)
     end(&w);
 }
 
+static double tan_of_field(double w) { return 0.5 * w / tan(0.5235987755982988); }
+
+/* Floats with numbers of their own, at the sizes of a plan: seq and h in 8 captures. */
+static void check_scales(void)
+{
+    static const int64_t sizes[] = { 83, 34, 15, 3, 64, 80, 5, 78, 40, 6, 89, 16, 30, 7, 2, 78 };
+    enum { N = 8 };
+    double   at[13][N];
+    World    w;
+    Evidence e = { .role = NUMBER_FACTOR };
+    begin(&w, 2, N, sizes);
+    for (int k = 0; k < N; k++) {
+        double b = (double)sizes[k], s = (double)sizes[N + k], harmonic = 0;
+        for (int i = 1; i <= (int)s; i++)
+            harmonic += 1.0 / i;
+        at[0][k] = tan_of_field(s);
+        at[1][k] = (b - 1) / ((b + 2) * (b + 3));
+        at[2][k] = 0.9 - 0.1 / (s - 1);
+        at[3][k] = pow(b, -1 / (s + 4));
+        at[4][k] = log(s + 1) / log(32) / sqrt(b);
+        at[5][k] = fmin(32 / s, 1);
+        at[6][k] = 1.7 * pow(b * s, 0.31);
+        at[7][k] = exp(-0.013 * s);
+        at[8][k] = harmonic;                            /* none of these */
+        at[9][k] = round(1e3 * sqrt(s)) / 1e3;
+        at[10][k] = s > 20 ? 3 : 0.5;
+        at[11][k] = s > 20 ? 3 * sqrt(s) : log(b);
+        at[12][k] = fmin(170 / s, 5);                   /* cut off at 16 or above 20: seen */
+    }
+    for (int i = 0; i < 13; i++) {
+        Verdict v = weigh(&w, e, false, at[i]);
+        CHECK((v.kind == VERDICT_SIZE) == (i < 8 || i == 12));
+        double s = 53, b = 29, got = NAN;
+        Bases  p = { .dims = w.dims, .n = 2, .npoint = 1 };
+        p.at[0][0] = b;
+        p.at[1][0] = s;
+        const double want[] = { tan_of_field(s), (b - 1) / ((b + 2) * (b + 3)), 0.9 - 0.1 / (s - 1), pow(b, -1 / (s + 4)),
+                                log(s + 1) / log(32) / sqrt(b), 32 / s, 1.7 * pow(b * s, 0.31), exp(-0.013 * s) };
+        CHECK(i >= 8 || (v.best && p2o_expr_eval(&p, v.best->expr, 0, &got) && fabs(got - want[i]) <= 1e-9 * want[i]));
+    }
+    end(&w);
+}
+
+/* What few captures say of a number that nobody writes. */
+static void check_few_scales(void)
+{
+    World    w;
+    Evidence e = { .role = NUMBER_FACTOR };
+    double   c = 0.7390851332151607;
+    begin(&w, 2, 2, (int64_t[]){ 211, 40, 97, 34 });
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(c + 1.0 / 97, c + 1.0 / 34)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_SIZE);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 15)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(c * 3, c * 3, c * 2)).kind == VERDICT_OPEN);       /* steps tell little */
+    CHECK(weigh(&w, e, false, AT(0.5, 0.25, 0.75)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 3, (int64_t[]){ 211, 211, 211, 97, 34, 14 });          /* it may follow a size that stayed */
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 3, (int64_t[]){ 97, 34, 14, 97, 34, 14 });             /* of two sizes that are alike */
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
+    end(&w);
+}
+
 static int times(const char *text, double number) { return p2o_spelled_times(&(Place){ .text = text }, number); }
 
 static void check_spelled(void)
@@ -389,6 +456,8 @@ int main(void)
     check_one_capture();
     check_several();
     check_held_out();
+    check_scales();
+    check_few_scales();
     check_spelled();
     check_telling();
     check_plan();

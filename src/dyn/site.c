@@ -187,6 +187,21 @@ static void count_times(Collecting *w, const Site *x)
     *times = (void *)n;
 }
 
+/* A call that does nothing in some captures says nothing there of a number that does not matter
+ * then: it is what it was in the others, if that is one number, and else unknown. */
+static void stand_in_for(double *at, const bool *lacks, int n)
+{
+    int  first = 0;
+    bool differs = false;
+    while (first < n - 1 && lacks[first])
+        first++;
+    for (int k = first; k < n; k++)
+        differs |= !lacks[k] && at[k] != at[first];
+    for (int k = 0; k < n; k++)
+        if (lacks[k])
+            at[k] = differs ? NAN : at[first];
+}
+
 static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
 {
     const Call *c = row->call;
@@ -197,9 +212,13 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     x->whole = x->arg->kind == ARG_INT;
     if (x->role == NUMBER_NONE)
         return;
-    for (int k = 0; k < w->l->n; k++)
-        if (!number_at(w, row, k, arg, item, &x->at[k]))
+    bool lacks[MAX_CAPTURES] = { false };
+    for (int k = 0; k < w->l->n; k++) {
+        lacks[k] = !number_at(w, row, k, arg, item, &x->at[k]);
+        if (lacks[k] && (row->of[k] || !row->call->op->idle))
             return;
+    }
+    stand_in_for(x->at, lacks, w->l->n);
     if (x->whole && x->role == NUMBER_PLACE && !count_from_start(row, w->l->n, x->at))
         return;
     x->negative = x->whole && x->role == NUMBER_PLACE && turn_sign(x, w->l->n);

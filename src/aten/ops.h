@@ -35,8 +35,9 @@ typedef enum NumberMade {
 typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
 /* Of calls without numbers: copies. */
 IdleFn p2o_idle_copy;
-/* Of those with zeros: pads. */
+/* Of those with zeros: pads, shifts; with ones: repeats. */
 IdleFn p2o_idle_zeros;
+IdleFn p2o_idle_ones;
 
 typedef struct AtenOp {
     const char  *schema;     /* verbatim from PyTorch: names, types, defaults, aliasing */

@@ -35,7 +35,7 @@ typedef enum NumberMade {
 typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
 /* Of calls without numbers: copies. */
 IdleFn p2o_idle_copy;
-/* Of those with zeros: pads, shifts; with ones: repeats. */
+/* Of those with zeros: pads; with ones: repeats. */
 IdleFn p2o_idle_zeros;
 IdleFn p2o_idle_ones;
 

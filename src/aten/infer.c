@@ -313,11 +313,28 @@ static bool report_stretched(Infer *in, Dim one, Dim to, const char *what)
     return true;
 }
 
+/* min(h, 4) = 4 says 4 <= h. */
+static bool holds_in_range(Infer *in, Dim a, Dim b, const char *what)
+{
+    Choices c;
+    if (!p2o_same_by_choice(in->bind, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b), &c))
+        return false;
+    for (int i = 0; i < c.n; i++) {
+        if (p2o_dim_le(in->dims, c.a[i], c.b[i]) == YES)
+            continue;
+        needs_le(in, c.a[i], c.b[i], what);
+        p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s <= %s: %s, %s",
+                 p2o_dim_text(in->dims, c.a[i]), p2o_dim_text(in->dims, c.b[i]), in->call->target,
+                 what);
+    }
+    return true;
+}
+
 bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
 {
     Dim sym, to;
     (void)c;
-    if (equal_as_captured(in, a, b))
+    if (equal_as_captured(in, a, b) || holds_in_range(in, a, b, what))
         return true;
     switch (p2o_unify(in->bind, a, b, &sym, &to)) {
     case UNIFY_SAME:

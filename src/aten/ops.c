@@ -73,6 +73,13 @@ bool p2o_idle_zeros(Dims *t, const Call *c, int arg, int i, Shape self, Dim *num
     return arg == 1;
 }
 
+bool p2o_idle_ones(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    (void)c, (void)i, (void)self;
+    *number = p2o_dim_int(t, 1);
+    return arg == 1;
+}
+
 /* Which of the words stands behind the argument in "start:place end:place"; -1: none. */
 static int word_of(const char *list, const char *arg, const char *const *words, int n)
 {

@@ -36,8 +36,9 @@ typedef enum NumberMade {
 typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
 /* Of calls without numbers: copies. */
 IdleFn p2o_idle_copy;
-/* Of those with zeros: pads. */
+/* Of those with zeros: pads; with ones: repeats. */
 IdleFn p2o_idle_zeros;
+IdleFn p2o_idle_ones;
 
 /* The number that as its second operand an operator does nothing with: x * 1. */
 typedef enum Neutral { NEUTRAL_NONE, NEUTRAL_ZERO, NEUTRAL_ONE } Neutral;

@@ -507,6 +507,14 @@ static bool idle_slice(Dims *t, const Call *c, int arg, int i, Shape self, Dim *
     return c->schema->args[arg].base == SB_SYMINT;
 }
 
+static bool idle_narrow(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
+{
+    (void)i;
+    *number = same(c->schema->args[arg].name, "length") ? dim_at(self, axis_arg(c, "dim", self.rank))
+                                                        : p2o_dim_int(t, 0);
+    return c->schema->args[arg].base == SB_SYMINT;
+}
+
 #define VIEW(name, args, rule, fn, ...) \
     { name "(Tensor(a) self" args ") -> Tensor(a)", rule, .lower = fn, ##__VA_ARGS__ }
 /* A view and the same as a copy. */
@@ -558,7 +566,7 @@ const AtenOp p2o_ops_view[] = {
           shape_slice, lower_slice, .roles = "start:place end:place step:setting", .idle = idle_slice),
     VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select, .roles = "index:place"),
     VIEWS("narrow", "", ", int dim, SymInt start, SymInt length", shape_narrow, lower_narrow,
-          .roles = "start:place"),
+          .roles = "start:place", .idle = idle_narrow),
     VIEW("narrow.Tensor", ", int dim, Tensor start, SymInt length", shape_narrow, lower_narrow_at),
     VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same, lower_same,
          .idle = p2o_idle_copy),

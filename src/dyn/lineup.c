@@ -1,14 +1,31 @@
 #include "dyn/lineup.h"
 
+#include "dyn/chain.h"
+
+/* A call that the captures before lack, as it did nothing there. */
+typedef struct PutIn {
+    LinedCall     line;
+    struct PutIn *next;         /* one that comes after the same */
+} PutIn;
+
 typedef struct Aligning {
-    Lineup   *l;
-    Bindings *bind;
-    int       k;                /* the capture that is lined up with the first */
-    bool      check;            /* it is only held against the first, which may compute sizes that
+    Lineup     *l;
+    Bindings   *bind;
+    int         k;              /* the capture that is lined up with the first */
+    bool        check;          /* it is only held against the first, which may compute sizes that
                                  * it has as numbers */
-    Var     **to_first;         /* its Vars, by id, to those of the first */
-    bool     *gone;             /* of the first's Vars, by id: what makes them is not in
-                                 * capture k */
+    bool       *done;           /* of captures: lined up before */
+    Var       **to_first;       /* its Vars, by id, to those of the first; NULL: not met yet */
+    const Var **means;          /* of the first's Vars, by id: which of the first's Vars that
+                                 * capture k has it is there.  NULL: not met yet */
+    size_t     *row_of;         /* of calls that can be idle, by their result's id */
+    const Var **after;          /* of what calls give that were put in for this capture, by id:
+                                 * what was there before and they come after */
+    const Body *body;           /* that is lined up */
+    bool        symbolic;       /* sizes of the first's inputs: numbers can't be put in */
+    const bool *only_expanded, *other_expanded;         /* by id */
+    PutIn     **puts, **last;   /* by the id of what they come after */
+    bool        has_puts;
 } Aligning;
 
 static Arg copy_arg(Lineup *l, const Arg *x);
@@ -59,8 +76,10 @@ static bool differs_in(const Aligning *a, const Call *c, const Call *d, const ch
 
 static void pair_vars(const Aligning *a, Var *first, const Var *other)
 {
-    if (first && other)
-        a->to_first[other->id] = first;
+    if (!first || !other)
+        return;
+    a->to_first[other->id] = first;
+    a->means[first->id] = first;
 }
 
 static void keep_recorded(const Aligning *a, Var *first, Type other)
@@ -70,63 +89,24 @@ static void keep_recorded(const Aligning *a, Var *first, Type other)
     ((Type *)(uintptr_t)first->also)[a->k - 1] = other;
 }
 
-/* The value that stands for v in capture k. */
-static const Var *stand_in(const Aligning *a, const Var *v)
+/* What makes v may do nothing at other sizes. */
+static Call *idle_def(const Var *v)
 {
-    while (v && a->gone[v->id])
-        v = v->def->args[0].var;
-    return v;
-}
-
-static bool was_put_in(const Aligning *a, const Var *v)
-{
-    for (size_t i = 0; i < a->l->put_in.n; i++)
-        if (a->l->put_in.at[i] == v)
-            return true;
-    return false;
-}
-
-static bool has_numbers(const Call *c)
-{
+    Call *c = v->def;
+    if (!c || !c->op || !c->op->idle || c->nouts != 1 || !c->outs[0] || !c->nargs ||
+        c->args[0].kind != ARG_VAR)
+        return NULL;
     for (int i = 1; i < c->nargs; i++)
-        if (c->args[i].kind == ARG_INT || c->args[i].kind == ARG_LIST)
-            return true;
-    return false;
-}
-
-/* v is x after calls that the first capture lacked.  Copies that capture k lacks do nothing at any
- * size. */
-static bool is_put_in_after(const Aligning *a, const Var *v, const Var *x)
-{
-    while (x && a->gone[x->id] && !has_numbers(x->def))
-        x = x->def->args[0].var;
-    while (v && v != x && was_put_in(a, v))
-        v = v->def->args[0].var;
-    return v == x;
-}
-
-static bool is_same_value(const Aligning *a, const Var *x, const Var *y)
-{
-    const Var *first = a->to_first[y->id];
-    return first && (stand_in(a, x) == stand_in(a, first) || is_put_in_after(a, first, x));
-}
-
-/* What capture k has there, where a call was put in for it. */
-static void take_put_in(const Aligning *a, Arg *x, const Arg *y)
-{
-    for (uint32_t i = 0; x->kind == ARG_LIST && y->kind == ARG_LIST && i < x->n && i < y->n; i++)
-        take_put_in(a, &x->items[i], &y->items[i]);
-    if (x->kind != ARG_VAR || y->kind != ARG_VAR)
-        return;
-    Var *first = a->to_first[y->var->id];
-    if (first && first != x->var && stand_in(a, x->var) != stand_in(a, first) &&
-        is_put_in_after(a, first, x->var))
-        x->var = first;
+        if (c->args[i].kind == ARG_VAR && c->args[i].var->recorded.kind <= TY_TENSOR)
+            return NULL;
+    Type in = c->args[0].var->recorded, out = c->outs[0]->recorded;
+    bool known = in.kind == TY_TENSOR && out.kind == TY_TENSOR;
+    return known && (in.shape.rank != out.shape.rank || in.dtype != out.dtype) ? NULL : c;
 }
 
 static bool can_be_idle(const Call *c)
 {
-    return c->op->idle && c->nouts == 1 && c->outs[0] && c->nargs > 0 && c->args[0].kind == ARG_VAR;
+    return c->nouts == 1 && c->outs[0] && idle_def(c->outs[0]) == c;
 }
 
 /* Names of one thing: which of them PyTorch takes depends on strides, and those on sizes of 1. */
@@ -135,7 +115,7 @@ static bool is_same_target(const Call *c, const Call *d)
     return same(c->target, d->target) || (c->op->reshapes && d->op->reshapes);
 }
 
-static bool fits(const Aligning *a, const Call *c, const Call *d, bool strict);
+static Var *meet(Aligning *a, Var *v, const Var *w);
 
 static bool is_number_var(const Arg *x)
 {
@@ -159,26 +139,34 @@ static bool may_be_number(const Aligning *a, const Arg *x, const Arg *y)
     return a->check && number && computed;
 }
 
-/* `strict`: settings are equal too. */
-static bool arg_fits(const Aligning *a, NumberRole role, const Arg *x, const Arg *y, bool strict)
+/* One value: where calls were put in for capture k, the first takes what they give. */
+static bool is_same_value(Aligning *a, Arg *x, const Var *w)
 {
-    bool number = role != NUMBER_SETTING || !strict;
+    Var *v = meet(a, x->var, w);
+    if (v)
+        x->var = v;
+    return v;
+}
+
+/* `equal`: the numbers of both are the same. */
+static bool arg_fits(Aligning *a, NumberRole role, Arg *x, const Arg *y, bool equal)
+{
     if (may_be_number(a, x, y) || (a->check && role == NUMBER_PLACE && is_whole_axis(x, y)))
         return true;
     if (x->kind != y->kind)
         return false;
     switch (x->kind) {
-    case ARG_VAR: return is_same_value(a, x->var, y->var);
+    case ARG_VAR: return is_same_value(a, x, y->var);
     case ARG_INT:
         return x->i == y->i ||
-               (number && p2o_dim_is_int(x->i, NULL) && p2o_dim_is_int(y->i, NULL));
-    case ARG_FLOAT: return number || x->f == y->f || (x->f != x->f && y->f != y->f);
+               (!equal && p2o_dim_is_int(x->i, NULL) && p2o_dim_is_int(y->i, NULL));
+    case ARG_FLOAT: return !equal || x->f == y->f || (x->f != x->f && y->f != y->f);
     case ARG_BOOL: return x->b == y->b;
     case ARG_DTYPE: return x->dtype == y->dtype;
     case ARG_COMPLEX: return x->re_im[0] == y->re_im[0] && x->re_im[1] == y->re_im[1];
     case ARG_LIST:
         for (uint32_t i = 0; x->n == y->n && i < x->n; i++)
-            if (!arg_fits(a, role, &x->items[i], &y->items[i], strict))
+            if (!arg_fits(a, role, &x->items[i], &y->items[i], equal))
                 return false;
         return x->n == y->n;
     case ARG_NONE:
@@ -187,26 +175,27 @@ static bool arg_fits(const Aligning *a, NumberRole role, const Arg *x, const Arg
     }
 }
 
-static bool mentions(const Arg *x, const Var *v)
+static void note_uses(bool *only, const Arg *x, bool expands)
 {
-    bool found = x->kind == ARG_VAR && x->var == v;
-    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !found; i++)
-        found = mentions(&x->items[i], v);
-    return found;
+    if (x->kind == ARG_VAR)
+        only[x->var->id] &= expands;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        note_uses(only, &x->items[i], false);
 }
 
-static bool is_only_expanded(const Program *p, const Var *v)
+/* Of the program's Vars, by id: nothing but expand takes them. */
+static const bool *find_only_expanded(const Program *p)
 {
+    bool *only = NEW_N(p->arena, bool, (size_t)p->nvar + 1);
+    memset(only, true, p->nvar);
     for (size_t i = 0; i < p->main->calls.n; i++) {
         const Call *c = p->main->calls.at[i];
         for (int k = 0; k < c->nargs; k++)
-            if (mentions(&c->args[k], v) && !(k == 0 && same(c->target, "aten::expand")))
-                return false;
+            note_uses(only, &c->args[k], k == 0 && same(c->target, "aten::expand"));
     }
     for (size_t i = 0; i < p->outputs.n; i++)
-        if (mentions(&p->outputs.at[i].value, v))
-            return false;
-    return true;
+        note_uses(only, &p->outputs.at[i].value, false);
+    return only;
 }
 
 /* PyTorch drops leading sizes of 1 ahead of an expand, as in x[:m] = y at m = 1.  With or without
@@ -215,25 +204,59 @@ static bool drops_ones(const Aligning *a, const Call *c, const Call *d)
 {
     return c->op->reshapes && d->op->reshapes && c->nouts == 1 && c->outs[0] && d->outs[0] &&
            c->nargs > 1 && c->args[1].kind == ARG_LIST && d->args[1].kind == ARG_LIST &&
-           c->args[1].n != d->args[1].n &&
-           is_only_expanded(first_of(a), c->outs[0]) && is_only_expanded(other_of(a), d->outs[0]);
+           c->args[1].n != d->args[1].n && a->only_expanded[c->outs[0]->id] &&
+           a->other_expanded[d->outs[0]->id];
 }
 
-static bool fits(const Aligning *a, const Call *c, const Call *d, bool strict)
+/* From argument `from` on.  `strict`: what is no size by its type is the same in both, an axis
+ * say. */
+static bool args_fit(Aligning *a, Call *c, const Call *d, int from, bool strict)
+{
+    for (int i = from; i < c->nargs; i++) {
+        const SchemaArg *arg = &c->schema->args[i];
+        NumberRole       role = p2o_op_role(c->op, arg);
+        bool             equal = strict && role == NUMBER_SETTING && arg->base != SB_SYMINT;
+        bool             ones = c->args[i].kind == ARG_LIST && drops_ones(a, c, d);
+        if (!same(arg->name, "assert_msg") && !ones &&
+            !arg_fits(a, role, &c->args[i], &d->args[i], equal))
+            return false;
+    }
+    return true;
+}
+
+static bool is_same_kind(const Call *c, const Call *d)
 {
     if (!is_same_target(c, d) || c->nargs != d->nargs || c->nouts != d->nouts)
         return false;
     for (int i = 0; i < c->nouts; i++)
         if (!c->outs[i] != !d->outs[i])
             return false;
-    for (int i = 0; i < c->nargs; i++) {
-        NumberRole role = p2o_op_role(c->op, &c->schema->args[i]);
-        bool       ones = c->args[i].kind == ARG_LIST && drops_ones(a, c, d);
-        if (!same(c->schema->args[i].name, "assert_msg") && !ones &&
-            !arg_fits(a, role, &c->args[i], &d->args[i], strict))
-            return false;
-    }
     return true;
+}
+
+static bool is_other_line(const Aligning *a, const Call *c, const Call *d)
+{
+    const Place *at = p2o_place_at(first_of(a)->diags, c->loc);
+    const Place *to = p2o_place_at(first_of(a)->diags, d->loc);
+    return at && to && at->text && to->text && !same(at->text, to->text);
+}
+
+/* Whether two calls that can be idle are one.  Lines that are known say so; settings that could be
+ * sizes, such as a step, rarely differ. */
+static int cost_as_one(void *user, const Call *c, const Call *d)
+{
+    enum { OTHER_PLACE = 2, OTHER_SETTING = 1 };
+    Aligning *a = user;
+    bool      elsewhere = c->loc != d->loc;
+    if ((elsewhere && is_other_line(a, c, d)) || !is_same_kind(c, d) ||
+        !args_fit(a, (Call *)(uintptr_t)c, d, 1, true))
+        return -1;
+    int cost = elsewhere ? OTHER_PLACE : 0;
+    for (int i = 1; i < c->nargs; i++)
+        if (p2o_op_role(c->op, &c->schema->args[i]) == NUMBER_SETTING &&
+            c->args[i].kind == ARG_INT && c->args[i].i != d->args[i].i)
+            cost += OTHER_SETTING;
+    return cost;
 }
 
 static Type with_leading_ones(const Aligning *a, Type t, uint32_t rank)
@@ -268,9 +291,10 @@ static const Call *with_dropped_ones(const Aligning *a, Call *c, const Call *d)
     lengthen(a, &c->args[1], n);
     lengthen(a, &copy->args[1], n);
     c->outs[0]->recorded = with_leading_ones(a, c->outs[0]->recorded, n);
-    for (int k = 1; k < a->k && c->outs[0]->also; k++)
-        ((Type *)(uintptr_t)c->outs[0]->also)[k - 1] =
-            with_leading_ones(a, c->outs[0]->also[k - 1], n);
+    for (int k = 1; k < a->l->n && c->outs[0]->also; k++)
+        if (a->done[k])
+            ((Type *)(uintptr_t)c->outs[0]->also)[k - 1] =
+                with_leading_ones(a, c->outs[0]->also[k - 1], n);
     return copy;
 }
 
@@ -297,18 +321,15 @@ static bool line_up_bodies(Aligning *a, Call *c, const Call *d, size_t *row)
     return true;
 }
 
-/* Rows of bodies come after the call's own. */
-static bool pair_calls(Aligning *a, Call *c, const Call *d, size_t *row)
+/* Both are one call, and what they work on is one. */
+static void pair_calls(Aligning *a, Call *c, const Call *d, size_t row)
 {
     bool ones = drops_ones(a, c, d);
-    for (int i = 0; i < c->nargs; i++) {
-        take_put_in(a, &c->args[i], &d->args[i]);
-        if (a->check)
-            note_claims(a, c, &c->args[i], &d->args[i]);
-    }
+    for (int i = 0; i < c->nargs && a->check; i++)
+        note_claims(a, c, &c->args[i], &d->args[i]);
     if (ones)
         d = with_dropped_ones(a, c, d);
-    a->l->calls.at[(*row)++].of[a->k] = d;
+    a->l->calls.at[row].of[a->k] = d;
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;
@@ -316,39 +337,48 @@ static bool pair_calls(Aligning *a, Call *c, const Call *d, size_t *row)
         pair_vars(a, c->outs[i], d->outs[i]);
         keep_recorded(a, c->outs[i], ones ? with_leading_ones(a, t, c->args[1].n) : t);
     }
-    return line_up_bodies(a, c, d, row);
 }
 
-static void leave_out(Aligning *a, Call *c, size_t *row)
+static void leave_out(Aligning *a, Call *c)
 {
-    const Var *v = stand_in(a, c->args[0].var);
-    a->gone[c->outs[0]->id] = true;
+    const Var *v = c->args[0].var;
+    a->means[c->outs[0]->id] = a->means[v->id];
     keep_recorded(a, c->outs[0], p2o_recorded_at(v, a->k));
-    (*row)++;
 }
 
-/* A copy that the first lacks. */
-static bool pass_over(Aligning *a, const Call *d)
+/* A size that the first capture has as a symbol: numbers of other captures can't stand there. */
+static bool is_symbolic(const Program *p)
 {
-    if (!d || !can_be_idle(d) || !a->to_first[d->args[0].var->id])
-        return false;
-    if (has_numbers(d))
-        return false;                           /* at other sizes it does something */
-    pair_vars(a, a->to_first[d->args[0].var->id], d->outs[0]);
-    return true;
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        Shape s = p->main->inputs.at[i]->recorded.shape;
+        for (int k = 0; k < s.rank; k++)
+            if (!p2o_dim_is_int(s.at[k], NULL))
+                return true;
+    }
+    return false;
 }
 
-/* A call that the captures before lack, as it did nothing there: a copy of it takes part from here
- * on. */
-static bool put_in(Aligning *a, Body *x, size_t at, const Call *d, size_t *row)
+static void add_put(Aligning *a, const Var *from, Call *c, const Call *d)
+{
+    PutIn     *put = NEW(first_of(a)->arena, PutIn);
+    const Var *after = a->after[from->id] ? a->after[from->id] : from;
+    put->line.call = c;
+    put->line.of[a->k] = d;
+    *(a->last[after->id] ? &a->last[after->id]->next : &a->puts[after->id]) = put;
+    a->last[after->id] = put;
+    a->after[c->outs[0]->id] = after;
+    a->has_puts = true;
+}
+
+/* A copy of a call of capture k takes part from here on. */
+static Var *put_in(Aligning *a, Var *from, const Call *d)
 {
     Program *p = first_of(a);
-    Var     *from = d && can_be_idle(d) ? a->to_first[d->args[0].var->id] : NULL;
-    if (!from || x != p->main)
-        return false;
+    if (a->body != p->main || a->symbolic)
+        return NULL;
     for (int i = 1; i < d->nargs; i++)
         if (d->args[i].kind == ARG_VAR)
-            return false;
+            return NULL;
     Call *c = NEW(p->arena, Call);
     *c = *d;
     c->args = NEW_N(p->arena, Arg, (size_t)d->nargs);
@@ -356,26 +386,86 @@ static bool put_in(Aligning *a, Body *x, size_t at, const Call *d, size_t *row)
         c->args[i] = copy_arg(a->l, &d->args[i]);
     c->args[0].var = from;
     c->outs = NEW(p->arena, Var *);
-    Var *out = c->outs[0] = p2o_var_fresh(p, x, d->outs[0]->name);
+    Var *out = c->outs[0] = p2o_var_fresh(p, p->main, d->outs[0]->name);
     out->def = c;
     out->recorded = from->recorded;
-    for (int k = 1; k < a->k; k++) {
+    for (int k = 1; k < a->l->n; k++) {
         Aligning before = { .l = a->l, .k = k };
-        keep_recorded(&before, out, p2o_recorded_at(from, k));
+        if (a->done[k])
+            keep_recorded(&before, out, p2o_recorded_at(from, k));
     }
     keep_recorded(a, out, d->outs[0]->recorded);
+    add_put(a, from, c, d);
     pair_vars(a, out, d->outs[0]);
-    VEC_PUSH(p->arena, &a->l->put_in, out);
-    LinedCall line = { .call = c };
-    line.of[a->k] = d;
-    VEC_PUSH(p->arena, &x->calls, NULL);
-    memmove(x->calls.at + at + 1, x->calls.at + at, (x->calls.n - 1 - at) * sizeof *x->calls.at);
-    x->calls.at[at] = c;
-    VEC_PUSH(p->arena, &a->l->calls, line);
-    LinedCall *rows = a->l->calls.at;
-    memmove(rows + *row + 1, rows + *row, (a->l->calls.n - 1 - *row) * sizeof *rows);
-    rows[(*row)++] = line;
-    return true;
+    return out;
+}
+
+/* `now` is v after calls that were put in for this capture: they do nothing in those before. */
+static bool is_put_in_after(const Aligning *a, const Var *now, const Var *v)
+{
+    while (now != v && a->after[now->id])
+        now = now->def->args[0].var;
+    return now == v;
+}
+
+/* Goes from v, after the calls of both chains, to what they give; NULL: some can't be put in. */
+static Var *take_chain(Aligning *a, const Chains *x, Var *v)
+{
+    for (size_t i = 0; i < x->nstep && v; i++) {
+        Call       *c = x->steps[i].c;
+        const Call *d = x->steps[i].d;
+        if (c)
+            c->args[0].var = v;
+        if (c && d)
+            pair_calls(a, c, d, a->row_of[c->outs[0]->id]);
+        else if (c)
+            leave_out(a, c);
+        else if (!p2o_has_numbers(d))
+            a->to_first[d->outs[0]->id] = (Var *)(uintptr_t)a->means[v->id];
+        else
+            v = put_in(a, v, d);
+        v = c ? c->outs[0] : v;
+    }
+    return v;
+}
+
+static bool collect_chains(const Aligning *a, Chains *x, Var **v, const Var **w)
+{
+    for (; !a->means[(*v)->id] && idle_def(*v) && x->nc < MOST_IN_CHAIN; x->nc++) {
+        x->c[x->nc] = (*v)->def;
+        *v = (*v)->def->args[0].var;
+    }
+    for (; !a->to_first[(*w)->id] && idle_def(*w) && x->nd < MOST_IN_CHAIN; x->nd++) {
+        x->d[x->nd] = (*w)->def;
+        *w = (*w)->def->args[0].var;
+    }
+    for (size_t i = 0; i < x->nc / 2; i++) {
+        Call *c = x->c[i];
+        x->c[i] = x->c[x->nc - 1 - i];
+        x->c[x->nc - 1 - i] = c;
+    }
+    for (size_t i = 0; i < x->nd / 2; i++) {
+        const Call *d = x->d[i];
+        x->d[i] = x->d[x->nd - 1 - i];
+        x->d[x->nd - 1 - i] = d;
+    }
+    return a->means[(*v)->id] && a->to_first[(*w)->id];
+}
+
+/* What stands for v of the first and w of capture k in the open program, v being made by calls that
+ * may be idle in k, and w by others that may be idle in those before; NULL: they are not one. */
+static Var *meet(Aligning *a, Var *v, const Var *w)
+{
+    Chains x = { .cost = cost_as_one, .user = a };
+    if (!collect_chains(a, &x, &v, &w))
+        return NULL;
+    Var *other = a->to_first[w->id];
+    if (a->means[v->id] != other) {
+        if (!is_put_in_after(a, other, v))
+            return NULL;
+        v = other;
+    }
+    return p2o_align_chains(&x) ? take_chain(a, &x, v) : NULL;
 }
 
 /* Sizes and what is asserted of them: a capture with fixed sizes has none of it. */
@@ -390,76 +480,82 @@ static bool makes_no_tensor(const Call *c)
     return true;
 }
 
-/* The call comes a little later in the other capture. */
-static bool comes_soon(const Call *c, const Body *y, size_t j)
+/* Calls that may do nothing are looked at where something takes what they give. */
+static bool is_passed_by(const Aligning *a, const Call *c)
 {
-    enum { SOON = 6 };
-    for (size_t i = j; i < y->calls.n && i < j + SOON; i++)
-        if (y->calls.at[i]->loc == c->loc && is_same_target(c, y->calls.at[i]))
-            return true;
-    return false;
+    return can_be_idle(c) || (a->check && makes_no_tensor(c));
 }
 
 static bool line_up_calls(Aligning *a, Body *x, const Body *y, size_t *row)
 {
     size_t i = 0, j = 0;
-    while (i < x->calls.n || j < y->calls.n) {
-        Call       *c = i < x->calls.n ? x->calls.at[i] : NULL;
-        const Call *d = j < y->calls.n ? y->calls.at[j] : NULL;
-        bool        idle = c && can_be_idle(c);
-        if (a->check && c && makes_no_tensor(c)) {
+    for (;; i++, j++) {
+        for (; i < x->calls.n && is_passed_by(a, x->calls.at[i]); i++)
             (*row)++;
-            i++;
-        } else if (a->check && d && makes_no_tensor(d)) {
+        while (j < y->calls.n && is_passed_by(a, y->calls.at[j]))
             j++;
-        } else if (c && d && fits(a, c, d, idle)) {
-            if (!pair_calls(a, c, d, row))
-                return false;
-            i++;
-            j++;
-        } else if (idle && !(d && can_be_idle(d) && comes_soon(c, y, j + 1))) {
-            leave_out(a, c, row);
-            i++;
-        } else if (pass_over(a, d)) {
-            j++;
-        } else if (put_in(a, x, i, d, row)) {
-            i++;
-            j++;
-        } else if (idle) {
-            leave_out(a, c, row);
-            i++;
-        } else if (c && d) {
+        if (i == x->calls.n || j == y->calls.n)
+            break;
+        Call       *c = x->calls.at[i];
+        const Call *d = y->calls.at[j];
+        if (!is_same_kind(c, d) || !args_fit(a, c, d, 0, false))
             return differs_in(a, c, d,
                               is_same_target(c, d) ? "has other arguments than" : "against");
-        } else {
-            const Program *p = c ? first_of(a) : other_of(a);
-            return part_ways(a, c ? c->loc : d->loc,
-                             p2o_printf(p->arena, "%s has no match in the other",
-                                        place_text(p, c ? c : d)));
-        }
+        pair_calls(a, c, d, (*row)++);
+        if (!line_up_bodies(a, c, d, row))
+            return false;
     }
-    return true;
+    if (i == x->calls.n && j == y->calls.n)
+        return true;
+    const Program *p = i < x->calls.n ? first_of(a) : other_of(a);
+    const Call    *c = i < x->calls.n ? x->calls.at[i] : y->calls.at[j];
+    return part_ways(a, c->loc,
+                     p2o_printf(p->arena, "%s has no match in the other", place_text(p, c)));
 }
 
-static bool results_fit(const Aligning *a, const Arg *x, const Arg *y, size_t i)
+/* Nothing takes what these give. */
+static void line_up_unused(Aligning *a, const Body *x, const Body *y)
 {
-    return arg_fits(a, NUMBER_SETTING, x, y, true) ||
-           part_ways(a, 0, p2o_printf(first_of(a)->arena, "result %zu is another", i + 1));
+    enum { SOON = 6 };
+    size_t j = 0;
+    for (size_t i = 0; i < x->calls.n; i++) {
+        Call *c = x->calls.at[i];
+        if (!can_be_idle(c) || a->means[c->outs[0]->id])
+            continue;
+        const Call *d = NULL;
+        for (size_t k = j, seen = 0; k < y->calls.n && !d && seen < SOON; k++) {
+            const Call *other = y->calls.at[k];
+            if (!can_be_idle(other) || a->to_first[other->outs[0]->id])
+                continue;
+            seen++;
+            if (is_same_kind(c, other) && args_fit(a, c, other, 0, true)) {
+                d = other;
+                j = k + 1;
+            }
+        }
+        if (d)
+            pair_calls(a, c, d, a->row_of[c->outs[0]->id]);
+        else
+            leave_out(a, c);
+    }
 }
 
 static bool line_up_body(Aligning *a, Body *x, const Body *y, size_t *row)
 {
+    const Body *around = a->body;
     if (x->inputs.n != y->inputs.n || x->outputs.n != y->outputs.n)
         return part_ways(a, 0, p2o_printf(first_of(a)->arena, "body '%s' is another", x->name));
+    a->body = x;
     for (size_t i = 0; i < x->inputs.n; i++)
         pair_vars(a, x->inputs.at[i], y->inputs.at[i]);
     if (!line_up_calls(a, x, y, row))
         return false;
-    for (size_t i = 0; i < x->outputs.n; i++) {
-        if (!results_fit(a, &x->outputs.at[i], &y->outputs.at[i], i))
-            return false;
-        take_put_in(a, &x->outputs.at[i], &y->outputs.at[i]);
-    }
+    for (size_t i = 0; i < x->outputs.n; i++)
+        if (!arg_fits(a, NUMBER_SETTING, &x->outputs.at[i], &y->outputs.at[i], true))
+            return part_ways(a, 0,
+                             p2o_printf(first_of(a)->arena, "result %zu is another", i + 1));
+    line_up_unused(a, x, y);
+    a->body = around;
     return true;
 }
 
@@ -473,6 +569,48 @@ static bool line_up_weights(const Aligning *a)
         keep_recorded(a, x->weights.at[i], y->weights.at[i]->recorded);
     }
     return true;
+}
+
+typedef struct Placing {
+    Program        *prog;
+    const Aligning *a;
+    VEC(Call *)     calls;
+    VEC(LinedCall)  rows;
+} Placing;
+
+static void place_after(Placing *w, const Var *v)
+{
+    for (const PutIn *p = v ? w->a->puts[v->id] : NULL; p; p = p->next) {
+        VEC_PUSH(w->prog->arena, &w->calls, p->line.call);
+        VEC_PUSH(w->prog->arena, &w->rows, p->line);
+    }
+}
+
+/* Each right after what it works on is made, and after the rows of bodies there. */
+static void place_puts(Aligning *a)
+{
+    Program *p = first_of(a);
+    Placing  w = { .prog = p, .a = a };
+    size_t   row = 0;
+    for (size_t i = 0; i < p->weights.n; i++)
+        place_after(&w, p->weights.at[i]);
+    for (size_t i = 0; i < p->main->inputs.n; i++)
+        place_after(&w, p->main->inputs.at[i]);
+    for (size_t i = 0; i < p->main->calls.n; i++) {
+        Call       *c = p->main->calls.at[i];
+        const Call *next = i + 1 < p->main->calls.n ? p->main->calls.at[i + 1] : NULL;
+        VEC_PUSH(p->arena, &w.calls, c);
+        for (; row < a->l->calls.n && a->l->calls.at[row].call != next; row++)
+            VEC_PUSH(p->arena, &w.rows, a->l->calls.at[row]);
+        for (int k = 0; k < c->nouts; k++)
+            place_after(&w, c->outs[k]);
+    }
+    p->main->calls.at = w.calls.at;
+    p->main->calls.n = w.calls.n;
+    p->main->calls.cap = w.calls.cap;
+    a->l->calls.at = w.rows.at;
+    a->l->calls.n = w.rows.n;
+    a->l->calls.cap = w.rows.cap;
 }
 
 static bool line_up_one(Aligning *a)
@@ -490,7 +628,10 @@ static bool line_up_one(Aligning *a)
     if (x->outputs.n != y->outputs.n)
         return part_ways(a, 0, "they return different numbers of values");
     for (size_t i = 0; i < x->outputs.n; i++)
-        take_put_in(a, &x->outputs.at[i].value, &y->outputs.at[i].value);
+        arg_fits(a, NUMBER_SETTING, &first_of(a)->outputs.at[i].value, &y->outputs.at[i].value,
+                 true);
+    if (a->has_puts)
+        place_puts(a);
     return true;
 }
 
@@ -534,17 +675,39 @@ static Body *copy_body(Lineup *l, const Body *b)
     return out;
 }
 
+static bool line_up_capture(Lineup *l, Bindings *b, int k, bool *done)
+{
+    Program *p = l->p[0], *q = l->p[k];
+    size_t   most = (size_t)p->nvar + q->main->calls.n + 1;         /* with calls that are put in */
+    Aligning a = { .l = l, .bind = b, .k = k, .check = k >= p2o_nfit(b), .done = done,
+                   .to_first = NEW_N(p->arena, Var *, (size_t)q->nvar + 1),
+                   .means = NEW_N(p->arena, const Var *, most),
+                   .row_of = NEW_N(p->arena, size_t, most),
+                   .after = NEW_N(p->arena, const Var *, most),
+                   .puts = NEW_N(p->arena, PutIn *, most), .last = NEW_N(p->arena, PutIn *, most),
+                   .only_expanded = find_only_expanded(p), .other_expanded = find_only_expanded(q),
+                   .symbolic = is_symbolic(p) };
+    for (size_t i = 0; i < l->calls.n; i++) {
+        const Call *c = l->calls.at[i].call;
+        if (c->nouts && c->outs[0])
+            a.row_of[c->outs[0]->id] = i;
+    }
+    return line_up_one(&a);
+}
+
+/* Those with the most calls first: they show in which order calls stand that others lack. */
 bool p2o_line_up(Lineup *l, Bindings *b)
 {
-    Program *p = l->p[0];
-    p->main = copy_body(l, p->main);
-    for (int k = 1; k < l->n; k++) {
-        Aligning a = { .l = l, .bind = b, .k = k, .check = k >= p2o_nfit(b),
-                       .to_first = NEW_N(p->arena, Var *, (size_t)l->p[k]->nvar + 1),
-                       .gone = NEW_N(p->arena, bool,
-                                     (size_t)p->nvar + l->p[k]->main->calls.n + 1) };
-        if (!line_up_one(&a))
+    bool done[MAX_CAPTURES] = { true };
+    l->p[0]->main = copy_body(l, l->p[0]->main);
+    for (int n = 1; n < l->n; n++) {
+        int next = 0;
+        for (int k = 1; k < l->n; k++)
+            if (!done[k] && (!next || l->p[k]->main->calls.n > l->p[next]->main->calls.n))
+                next = k;
+        if (!line_up_capture(l, b, next, done))
             return false;
+        done[next] = true;
     }
     return true;
 }

@@ -27,7 +27,6 @@ typedef struct Lineup {
     Ops            *ops;
     Program *const *p;
     int             n;
-    VEC(Var *)      put_in;             /* results of calls that the first capture lacked */
     VEC(Claim)      claims;             /* where the first has sizes as symbols */
     VEC(LinedCall)  calls;              /* in order, those of bodies after the call that has them */
 } Lineup;

@@ -34,6 +34,9 @@ static bool number_in(const Arg *x, double *v)
     return known;
 }
 
+/* What no expression of sizes gives. */
+#define UNKNOWN (-4611686018427387904.0)
+
 static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg, int item,
                       double *v)
 {
@@ -42,12 +45,14 @@ static bool number_at(const Collecting *w, const LinedCall *row, int k, int arg,
     int64_t    i;
     if (x)
         return number_in(x, v);
-    if (!row->call->op->idle || !self_at(row, k).rank ||    /* sizes that a check has as numbers */
-        !row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item,
-                             self_at(row, k), &idle) ||
-        !p2o_dim_is_int(idle, &i))
+    *v = UNKNOWN;
+    if (!self_at(row, k).rank)                  /* what does nothing there was not recorded */
+        return row->call->schema->args[arg].base == SB_SYMINT;
+    if (!row->call->op->idle(w->l->p[0]->dims, row->call, arg, item < 0 ? 0 : item,
+                             self_at(row, k), &idle))
         return false;
-    *v = (double)i;
+    if (p2o_dim_is_int(idle, &i))
+        *v = (double)i;
     return true;
 }
 
@@ -195,6 +200,21 @@ static void count_times(Collecting *w, const Site *x)
     *all = (void *)((uintptr_t)*all + more);
 }
 
+/* A call that does nothing in some captures says nothing there of a number that does not matter
+ * then: it is what it was in the others, if that is one number, and else unknown. */
+static void stand_in_for(double *at, const bool *lacks, int n)
+{
+    int  first = 0;
+    bool differs = false;
+    while (first < n - 1 && lacks[first])
+        first++;
+    for (int k = first; k < n; k++)
+        differs |= !lacks[k] && at[k] != at[first];
+    for (int k = 0; k < n; k++)
+        if (lacks[k])
+            at[k] = differs ? UNKNOWN : at[first];
+}
+
 static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
 {
     const Call *c = row->call;
@@ -205,9 +225,15 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     x->whole = x->arg->kind == ARG_INT;
     if (x->role == NUMBER_NONE)
         return;
-    for (int k = 0; k < w->l->n; k++)
-        if (!number_at(w, row, k, arg, item, &x->at[k]))
-            return;
+    bool lacks[MAX_CAPTURES] = { false };
+    for (int k = 0; k < w->l->n; k++) {
+        if (!row->of[k] && !c->op->idle)
+            return;                             /* of sizes alone: captures with numbers lack it */
+        lacks[k] = !number_at(w, row, k, arg, item, &x->at[k]);
+        if (lacks[k] && row->of[k])
+            return;                             /* a size that the capture has as a symbol */
+    }
+    stand_in_for(x->at, lacks, w->l->n);
     if (x->whole && x->role == NUMBER_PLACE && !count_from_start(row, w->l->n, x->at))
         return;
     x->negative = x->whole && x->role == NUMBER_PLACE && turn_sign(x, w->l->n);

@@ -414,6 +414,93 @@ static bool is_polynomial(const Bindings *b, Dim d)
     return true;
 }
 
+typedef struct Choosing {
+    Bindings *b;
+    Choices  *c;
+    bool      failed;
+    Dim       moved;            /* a symbol at another size than the capture's */
+    int64_t   to;
+} Choosing;
+
+static bool is_least_in_all(Bindings *b, DimKind kind, Dim x, Dim y)
+{
+    int64_t v, w;
+    for (int k = 0; k < b->ncapture; k++)
+        if (!p2o_hint_at(b, x, k, &v) || !p2o_hint_at(b, y, k, &w) ||
+            (kind == DIM_MIN ? v > w : v < w))
+            return false;
+    return true;
+}
+
+static int choose_as_captured(void *user, DimKind kind, int n, const Dim *list)
+{
+    Choosing *x = user;
+    Choices  *c = x->c;
+    for (int i = 0; i < n && !x->failed; i++) {
+        int k = 0;
+        while (k < n && (k == i || is_least_in_all(x->b, kind, list[i], list[k])))
+            k++;
+        if (k < n)
+            continue;
+        x->failed = c->n + n - 1 > MAX_CHOICES;
+        for (k = 0; k < n && !x->failed; k++) {
+            if (k == i)
+                continue;
+            c->a[c->n] = kind == DIM_MIN ? list[i] : list[k];
+            c->b[c->n++] = kind == DIM_MIN ? list[k] : list[i];
+        }
+        return i;
+    }
+    x->failed = true;
+    return -1;
+}
+
+static bool moved_value(void *user, Dim sym, int64_t *v)
+{
+    const Choosing *x = user;
+    *v = x->to;
+    return sym == x->moved || p2o_hint_at(x->b, sym, 0, v);
+}
+
+static bool choices_hold(const Choosing *x)
+{
+    int64_t v, w;
+    for (int i = 0; i < x->c->n; i++)
+        if (!p2o_dim_eval(x->b->dims, x->c->a[i], moved_value, (void *)(uintptr_t)x, &v) ||
+            !p2o_dim_eval(x->b->dims, x->c->b[i], moved_value, (void *)(uintptr_t)x, &w) || v > w)
+            return false;
+    return true;
+}
+
+/* What holds from 12 to 13 only fixes the size. */
+static void try_far(void *user, Dim sym)
+{
+    enum { LARGE = 1 << 20, SMALL = 1 };
+    Choosing *x = user;
+    bool      far = false;
+    x->moved = sym;
+    for (int i = 0; i < 2 && !far; i++) {
+        x->to = i ? SMALL : LARGE;
+        far = choices_hold(x);
+    }
+    x->failed |= !far;
+}
+
+bool p2o_same_by_choice(Bindings *b, Dim x, Dim y, Choices *c)
+{
+    Choosing now = { .b = b, .c = c };
+    c->n = 0;
+    if (!x || !y || p2o_has_soft(b, x) || p2o_has_soft(b, y))
+        return false;
+    Dim left = p2o_dim_choose(b->dims, x, choose_as_captured, &now);
+    Dim right = p2o_dim_choose(b->dims, y, choose_as_captured, &now);
+    if (now.failed || !c->n || p2o_dim_eq(b->dims, left, right) != YES)
+        return false;
+    p2o_dim_symbols(x, try_far, &now);
+    p2o_dim_symbols(y, try_far, &now);
+    return !now.failed;
+}
+
 UnifyResult p2o_unify(Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
 {
     x = p2o_resolve(b, x);

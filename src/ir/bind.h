@@ -102,6 +102,15 @@ void        p2o_need(Bindings *b, Need n);              /* once */
 size_t      p2o_nneed(const Bindings *b);
 const Need *p2o_need_at(const Bindings *b, size_t i);
 
+/* x = y wherever each of their mins and maxes is what it was in all captures: a[i] <= b[i]. */
+enum { MAX_CHOICES = 16 };
+typedef struct Choices {
+    int n;
+    Dim a[MAX_CHOICES], b[MAX_CHOICES];
+} Choices;
+/* false: not even there, or at few sizes only: neither up to large ones nor down to 1. */
+bool p2o_same_by_choice(Bindings *b, Dim x, Dim y, Choices *c);
+
 typedef enum UnifyResult {
     UNIFY_SAME,         /* they were equal already */
     UNIFY_BOUND,        /* a symbol was bound: *sym to *to */

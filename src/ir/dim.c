@@ -406,7 +406,8 @@ bool p2o_dim_hint(Dims *t, Dim d, int64_t *v) { return p2o_dim_eval(t, d, hint_o
 
 typedef struct Subst {
     Dims         *t;
-    DimReplaceFn *fn;
+    DimReplaceFn *fn;           /* NULL: symbols stay */
+    DimChooseFn  *choose;       /* NULL: mins and maxes stay */
     void         *user;
 } Subst;
 
@@ -421,13 +422,16 @@ static Dim subst_extreme(const Subst *s, Dim d)
     for (; at->kind == d->kind && n < DIM_MAX_LIST - 1; at = at->operand[0])
         list[n++] = subst_dim(s, at->operand[1]);
     list[n++] = subst_dim(s, at);
+    int chosen = s->choose ? s->choose(s->user, d->kind, n, list) : -1;
+    if (chosen >= 0)
+        return list[chosen];
     return d->kind == DIM_MIN ? p2o_dim_min_of(s->t, n, list) : p2o_dim_max_of(s->t, n, list);
 }
 
 static Dim subst_atom(const Subst *s, Dim d)
 {
     if (d->kind == DIM_SYM)
-        return s->fn(s->user, d);
+        return s->fn ? s->fn(s->user, d) : d;
     if (d->kind == DIM_MIN || d->kind == DIM_MAX)
         return subst_extreme(s, d);
     Dim a = subst_dim(s, d->operand[0]);
@@ -455,7 +459,12 @@ static Dim subst_dim(const Subst *s, Dim d)
 
 Dim p2o_dim_subst(Dims *t, Dim d, DimReplaceFn *fn, void *user)
 {
-    return d ? subst_dim(&(Subst){ t, fn, user }, d) : NULL;
+    return d ? subst_dim(&(Subst){ .t = t, .fn = fn, .user = user }, d) : NULL;
+}
+
+Dim p2o_dim_choose(Dims *t, Dim d, DimChooseFn *fn, void *user)
+{
+    return d ? subst_dim(&(Subst){ .t = t, .choose = fn, .user = user }, d) : NULL;
 }
 
 typedef struct Symbols {

@@ -124,6 +124,10 @@ typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
     const int *power;
 } DimTerm;
 DimKind        p2o_dim_kind(Dim d);
+/* Every min and max replaced by the one of its operands that fn returns the number of; -1: kept.  An
+ * operand is NULL past the limits. */
+typedef int DimChooseFn(void *user, DimKind kind, int n, const Dim *list);
+Dim p2o_dim_choose(Dims *t, Dim d, DimChooseFn *fn, void *user);
 bool           p2o_dim_has(Dim d, DimKind kind);        /* of that kind, or made of one that is */
 Dim            p2o_dim_operand(Dim d, int i);           /* 0 or 1, of FLOORDIV .. MAX; 0, of FN */
 DimFn          p2o_dim_fn_of(Dim d, double *factor);    /* of DIM_FN */

@@ -392,6 +392,35 @@ static void note_made(const Lineup *l, Sites *s)
     }
 }
 
+static bool is_same_in_all(const Lineup *l, size_t i)
+{
+    for (int k = 1; k < l->n; k++)
+        if (!same_weight(l->p[0]->arena, l->p[0]->weights.at[i], l->p[k]->weights.at[i]))
+            return false;
+    return true;
+}
+
+static void refuse_constant(const Program *p, const Var *v)
+{
+    p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0,
+                    "compute it with torch operators, or pass it as an input; "
+                    "weights must be one model's",
+                    "'%s' differs between the captures, "
+                    "and no simple expression of sizes gives it",
+                    v->fqn ? v->fqn : v->name);
+}
+
+bool p2o_constants_hold(const Lineup *l)
+{
+    for (size_t i = 0; i < l->p[0]->weights.n; i++) {
+        if (is_same_in_all(l, i))
+            continue;
+        refuse_constant(l->p[0], l->p[0]->weights.at[i]);
+        return false;
+    }
+    return true;
+}
+
 bool p2o_constants(const Lineup *l, Sites *s)
 {
     const Program *p = l->p[0];
@@ -399,19 +428,11 @@ bool p2o_constants(const Lineup *l, Sites *s)
         const Tensor *v[MAX_CAPTURES];
         Var          *first = p->weights.at[i];
         Maker         m = { .l = l, .sites = s, .prog = l->p[0] };
-        bool          equal = true;
-        for (int k = 0; k < l->n; k++) {
+        for (int k = 0; k < l->n; k++)
             v[k] = l->p[k]->weights.at[i]->tensor;
-            equal &= same_weight(p->arena, first, l->p[k]->weights.at[i]);
-        }
-        if (equal || (v[0] && make_again(&m, first, v)))
+        if (is_same_in_all(l, i) || (v[0] && make_again(&m, first, v)))
             continue;
-        p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0,
-                        "compute it with torch operators, or pass it as an input; "
-                        "weights must be one model's",
-                        "'%s' differs between the captures, "
-                        "and no simple expression of sizes gives it",
-                        first->fqn ? first->fqn : first->name);
+        refuse_constant(p, first);
         return false;
     }
     note_made(l, s);

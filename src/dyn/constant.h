@@ -12,5 +12,7 @@
 /* Calls that make them take the place of constants that differ between captures.  false after a
  * diagnostic: one that no expression gives. */
 bool p2o_constants(const Lineup *l, Sites *s);
+/* Of a capture with dynamic sizes: they are the same in all checks.  false after a diagnostic. */
+bool p2o_constants_hold(const Lineup *l);
 
 #endif

@@ -690,11 +690,53 @@ static bool claims_hold(Settling *s)
     return true;
 }
 
+static bool literal_of(const Arg *x, double *v)
+{
+    int64_t i;
+    if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &i))
+        *v = (double)i;
+    else if (x->kind == ARG_FLOAT && !isnan(x->f))
+        *v = x->f;
+    else
+        return false;
+    return true;
+}
+
+static bool same_literals(const Arg *x, const Arg *y)
+{
+    double v, w;
+    for (uint32_t i = 0; x->kind == ARG_LIST && y->kind == ARG_LIST && i < x->n && i < y->n; i++)
+        if (!same_literals(&x->items[i], &y->items[i]))
+            return false;
+    return !literal_of(x, &v) || !literal_of(y, &w) || v == w;
+}
+
+/* What the first capture has as a plain number must be that at other sizes, too: else Python
+ * computed it from a size, and PyTorch did not notice. */
+static bool literals_hold(const Settling *s)
+{
+    for (size_t i = 0; i < s->lineup->calls.n; i++) {
+        const LinedCall *row = &s->lineup->calls.at[i];
+        for (int k = 1; k < s->lineup->n; k++)
+            for (int a = 0; row->of[k] && a < row->call->nargs && a < row->of[k]->nargs; a++) {
+                if (same_literals(&row->call->args[a], &row->of[k]->args[a]))
+                    continue;
+                p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, row->call->loc,
+                                "take captures at fixed sizes, as `pt2onnx plan` says",
+                                "%s: capture %d, a check, has another number: it follows a size",
+                                row->call->target, s->lineup->p[k]->capture);
+                return false;
+            }
+    }
+    return true;
+}
+
 /* A capture with dynamic sizes, held against others with fixed ones: sizes of 1 that they had are
  * claimed. */
 static bool holds_against_checks(Settling *s)
 {
-    if (!p2o_infer(s->prog, s->bind) || !claims_hold(s))
+    if (!literals_hold(s) || !p2o_constants_hold(s->lineup) || !p2o_infer(s->prog, s->bind) ||
+        !claims_hold(s))
         return false;
     find_symbols(s);
     for (size_t i = 0; i < s->symbols.n; i++) {

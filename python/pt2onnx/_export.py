@@ -189,15 +189,16 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
 
     def finish(attempt: Any) -> Result:
         check = (lambda path: module.compare(attempt, path)) if verify else None
-        return _finish(attempt.conversion, f, check, verbose, report,
-                       [*module.notes, *_notes_of_bounds(attempt, module.subject.example)])
+        module.notes[:] = [d for d in module.notes if d.kind != "bounds"]
+        module.notes += _notes_of_bounds(module, attempt)
+        return _finish(attempt.conversion, f, check, verbose, report, module.notes)
 
     example = module.subject.example
     for way in module.ways(verify):
         attempt = None
         try:
             attempt = way()
-            if not verify and attempt.claims.excludes(example):
+            if not verify and module.runs_outside(attempt):
                 attempt.conversion.close()
                 attempt.failed_outside = True
             else:
@@ -219,11 +220,14 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
     raise type(last)("\nbefore that: ".join([str(last), *others]), last.diagnostics) from last
 
 
-def _notes_of_bounds(attempt: Any, example: Any) -> List[Diagnostic]:
-    if not attempt.claims.excludes(example):
+def _notes_of_bounds(module: Any, attempt: Any) -> List[Diagnostic]:
+    said = attempt.claims.bounds(module.subject.example)
+    if not said or not module.runs_outside(attempt):
+        said = [s for s in said if "at most" in s]
+    if not said:
         return []
-    return [Diagnostic("warning", "bounds", "the file is good for %s: elsewhere the model does "
-                       "something else" % attempt.claims)]
+    return [Diagnostic("warning", "bounds", "%s: elsewhere the model does something else" %
+                       ", ".join(said))]
 
 
 def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:

@@ -25,6 +25,7 @@ from ._trials import Claims, spread, trials
 from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
 
 PIECES_SECONDS = 15.0
+PIECES_TRIED = 80               # sizes at which one of them must hold
 PIECES = 12                     # programs that branches on sizes may make
 ASKED = 6                       # further captures that a refusal may ask for
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
@@ -53,6 +54,10 @@ class Attempt:
 
 def _words(sizes: Sizes) -> str:
     return " ".join("%s=%d" % kv for kv in sizes.items())
+
+
+def _ones(sizes: Sizes) -> int:
+    return sum(n == 1 for n in sizes.values())
 
 
 def _has_nan(arrays: Sequence[Any]) -> bool:
@@ -163,16 +168,15 @@ class Module:
         each is held against captures at fixed sizes."""
         example = self.subject.example
         found: List[Piece] = []
-        program, stop = self._symbolic[False][0], len(self._checks + self._captures)
-        wanted = itertools.chain(self._captures, self._checks, trials(
+        program = self._symbolic[False][0]
+        wanted = itertools.chain(self._captures, self._checks, self._single_ones(), trials(
             self.plan, Claims({}), self.subject.model, [program], self.plan.works))
+        wanted = sorted(itertools.islice(wanted, PIECES_TRIED), key=_ones)
         began = time.thread_time()
-        for k, sizes in enumerate(wanted):
+        for sizes in wanted:
             if any(p.holds(self._shapes(sizes)) for p in found):
                 continue
             if len(found) == PIECES:
-                if k < stop:
-                    raise DynamicError("the model is another program at more than %d sizes" % PIECES)
                 break
             if time.thread_time() - began > PIECES_SECONDS:
                 raise DynamicError("the model is many programs, at other sizes others")
@@ -189,6 +193,11 @@ class Module:
         read = lambda c: c.read_program(program, named)
         self.steps("converting")
         return Attempt(self.request.convert([read]), [p.ep for p in found], False)
+
+    def _single_ones(self) -> List[Sizes]:
+        """Where one size is 1, which PyTorch never takes for a symbol."""
+        at = [{**self._captures[0], n: 1} for n in self.plan.basis]
+        return [s for s in at if self.plan.works(s)]
 
     def _check_piece(self, piece: Piece) -> None:
         """Held against captures at fixed sizes where its guards hold."""
@@ -270,6 +279,16 @@ class Module:
                 time.thread_time() - began < CHECK_SECONDS and self._try_fixed(s, strict)]
 
     # Against PyTorch
+
+    def runs_outside(self, attempt: Attempt) -> bool:
+        """Whether PyTorch runs at sizes of 2 and more that the file is not for."""
+        start, around = self.plan.start, self._captures + self._checks
+        for name, s in attempt.claims.symbols.items():
+            if name in start:
+                around = around + [{**start, name: s[k] + d} for k, d in (("min", -1), ("max", 1))
+                                   if k in s]
+        return any(min(s.values(), default=0) > 1 and not attempt.claims.hold(s)
+                   and self.plan.works(s) for s in around)
 
     def compare(self, attempt: Attempt, path: str) -> List[Check]:
         """Runs the model and PyTorch at sizes chosen to find a difference."""

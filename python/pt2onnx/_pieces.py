@@ -21,10 +21,10 @@ from ._example import Example, Sizes
 from ._serialize import Json, program_parts
 
 _SIZE = re.compile(r"L(?:\['\w+'\]|\[\d+\])+\.size\(\)\[\d+\]")
-_UNSEEN = re.compile(r"^\(?(.*?)\)? != [01]$")
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv",
               ast.Mod: "mod", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
               ast.Eq: "eq", ast.NotEq: "ne", ast.And: "and_", ast.Or: "or_"}
+RANGE = 4096                    # sizes that are tried for where a range ends
 Place = Tuple[str, int]         # input, axis
 
 
@@ -44,12 +44,11 @@ class Guards:
         self.texts = [_in_names(g, self.paths) for g in texts]
 
     def hold(self, shapes: Sequence[Sequence[int]]) -> bool:
-        """Of the inputs' shapes, in order.  What says that a size is 2 or more does not count."""
+        """Of the inputs' shapes, in order."""
         names = {_size_name(*p): shapes[self.inputs.index(p[0])][p[1]]
                  for p in self.paths.values()}
         try:
-            return all(_UNSEEN.match(g) or bool(eval(g, dict(_PYTHON), names))
-                       for g in self.texts)
+            return all(bool(eval(g, dict(_PYTHON), names)) for g in self.texts)
         except Exception:
             return False
 
@@ -68,7 +67,7 @@ class Piece:
         self.places: List[Place] = [(specs[leaf].name, axis) for leaf, axis, _ in
                                     example.resized(example.sizes) if axis is not None]
         self.exprs = {p: _expression(shapes[p[0]][p[1]]) for p in self.places}
-        self.guards = [g for g in guards.texts if not _UNSEEN.match(g)] + self._of_ranges() + self._of_equal_axes()
+        self.guards = guards.texts + self._of_ranges() + self._of_equal_axes()
         self.tree = ast.parse(" and ".join("(%s)" % g for g in self.guards) or "True", mode="eval")
         self._code = compile(self.tree, "guard", "eval")
         _check_readable(self.tree)
@@ -288,7 +287,7 @@ class _Whole:
         """A piece as a branch.  Axes that it has other sizes for are cut to these, which changes
         nothing where its guards hold, and tells the converter."""
         piece, graph = self.pieces[k], self.parts[k]["graph_module"]["graph"]
-        nodes, inputs, values = _Nodes("cut%d" % k), [], dict(graph["tensor_values"])
+        nodes, inputs, values = _Nodes("cut%d" % k), [], self._known_values(k)
         first: Dict[Any, Place] = {}
         names = dict(self.taken[k])
         for place, e in piece.exprs.items():
@@ -327,6 +326,14 @@ class _Whole:
         return {**graph, "inputs": inputs, "nodes": nodes.nodes + graph["nodes"],
                 "tensor_values": values, "is_single_tensor_return": False,
                 "sym_int_values": {**graph["sym_int_values"]}}
+
+    def _known_values(self, k: int) -> Json:
+        """Of a piece's tensors.  PyTorch simplified their sizes by guards that hold in the piece
+        alone: the converter finds these sizes itself."""
+        graph = self.parts[k]["graph_module"]["graph"]
+        given = {a["as_tensor"]["name"] for a in graph["inputs"] if "as_tensor" in a}
+        return {name: v for name, v in graph["tensor_values"].items()
+                if name in given or all("as_int" in n for n in v["sizes"])}
 
     def _result_values(self, k: int) -> List[Json]:
         graph = self.parts[k]["graph_module"]["graph"]
@@ -386,8 +393,18 @@ class _Whole:
         return out
 
     def _guard(self, texts: Dict[str, str]) -> List[str]:
+        """One or the other holds; of one size alone, as a range if it is one."""
         either = " or ".join("(%s)" % (" and ".join("(%s)" % g for g in p.guards) or "1 <= 2")
                              for p in self.pieces)
+        used = set(re.findall(r"\bsize_\w+", either))
+        if len(used) == 1:
+            name, = used
+            code = compile(either, "guard", "eval")
+            held = [n for n in range(1, RANGE) if eval(code, dict(_PYTHON), {name: n})]
+            if held == list(range(held[0], held[-1] + 1)) and held[-1] < RANGE - 1:
+                either = "%s <= %d" % (name, held[-1])
+                if held[0] > 2:
+                    return [texts[name] + " <= %d" % held[-1], texts[name] + " >= %d" % held[0]]
         return [re.sub(r"\bsize_\w+", lambda m: texts[m.group()], either)]
 
 

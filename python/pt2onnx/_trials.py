@@ -43,26 +43,24 @@ class Claims:
                 return False
         return all(self._holds(need, sizes) for need in self._needs)
 
-    def excludes(self, example: Any) -> bool:
-        """Sizes that the user did not; 1, which PyTorch never captures, is no such size."""
-        return bool(self._needs_more()) or any(
-            s.get("min", 0) > 2 and s["min"] > self._low(example, name)
-            or "max" in s and self._high(example, name) > s["max"]
-            for name, s in self.symbols.items())
-
     def are_wide(self, example: Any) -> bool:
         """They hold at the example, and from some size on or at least up to a multiple of it."""
         return self.hold(example.sizes) and all(
             s["max"] >= WIDE * max(s.get("min", 1), 1) or self._high(example, name) <= s["max"]
             for name, s in self.symbols.items() if "max" in s)
 
-    def _needs_more(self) -> List[str]:
-        """Needs that are more than a range."""
-        return [n for n in self._needs if not re.fullmatch(r"\d+ <= \w+|\w+ <= \d+", n)]
-
-    @staticmethod
-    def _low(example: Any, name: str) -> int:
-        return example.symbols[name].low if name in example.symbols else 0
+    def bounds(self, example: Any) -> List[str]:
+        """What the file is not for and the user did not exclude.  That nothing below 2 was seen
+        is the converter's own note."""
+        out = []
+        for name, s in self.symbols.items():
+            if "max" in s and s["max"] < self._high(example, name):
+                out.append("%s is at most %d" % (name, s["max"]))
+            low = example.symbols[name].low if name in example.symbols else 0
+            if s.get("min", 0) > max(low, 2):
+                out.append("%s is at least %d" % (name, s["min"]))
+        return out + ["it needs %s" % n for n in self._needs
+                      if not re.fullmatch(r"\d+ <= \w+|\w+ <= \d+", n)]
 
     @staticmethod
     def _high(example: Any, name: str) -> float:

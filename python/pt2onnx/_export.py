@@ -221,9 +221,12 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
 
 
 def _notes_of_bounds(module: Any, attempt: Any) -> List[Diagnostic]:
-    said = attempt.claims.bounds(module.subject.example)
-    if not said or not module.runs_outside(attempt):
-        said = [s for s in said if "at most" in s]
+    if not attempt.within and not module.runs_outside(attempt):
+        said = ["%s is at most %d" % (n, s["max"]) for n, s in attempt.claims.symbols.items()
+                if n in module.subject.example.symbols and "max" in s
+                and s["max"] != module.subject.example.symbols[n].high]
+    else:
+        said = attempt.claims.bounds(module.subject.example, attempt.within)
     if not said:
         return []
     return [Diagnostic("warning", "bounds", "%s: elsewhere the model does something else" %

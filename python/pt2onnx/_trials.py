@@ -49,15 +49,15 @@ class Claims:
             s["max"] >= WIDE * max(s.get("min", 1), 1) or self._high(example, name) <= s["max"]
             for name, s in self.symbols.items() if "max" in s)
 
-    def bounds(self, example: Any) -> List[str]:
+    def bounds(self, example: Any, differs: bool) -> List[str]:
         """What the file is not for and the user did not exclude.  That nothing below 2 was seen
-        is the converter's own note."""
+        is the converter's own note, unless it is known that the model differs there."""
         out = []
         for name, s in self.symbols.items():
             if "max" in s and s["max"] < self._high(example, name):
                 out.append("%s is at most %d" % (name, s["max"]))
             low = example.symbols[name].low if name in example.symbols else 0
-            if s.get("min", 0) > max(low, 2):
+            if s.get("min", 0) > max(low, 1 if differs else 2):
                 out.append("%s is at least %d" % (name, s["min"]))
         return out + ["it needs %s" % n for n in self._needs
                       if not re.fullmatch(r"\d+ <= \w+|\w+ <= \d+", n)]

@@ -110,6 +110,15 @@ class Names(Exports):
             with self.assertRaisesRegex(pt2onnx.UsageError, "is a number|is no name"):
                 self.export(nn.Linear(3, 2), torch.randn(4, 3), dynamic_axes={"input": {0: name}})
 
+    def test_an_axis_has_one_name(self):
+        m, x, axes = nn.Linear(4, 2), torch.randn(3, 4), {"input": {0: "b"}}
+        with self.assertRaisesRegex(pt2onnx.UsageError, "called both 'n' and 'b'"):
+            self.export(m, x, dynamic_axes=axes, dynamic_shapes={"input": {0: "n"}})
+        r = self.export(m, x, dynamic_axes=axes, dynamic_shapes={"input": {0: "b"}})
+        self.assertEqual(r.inputs[0].dims, ("b", 4))
+        with self.assertRaisesRegex(pt2onnx.UsageError, "True, False, 'link' or None, not 'bogus'"):
+            self.export(m, x, dynamic_axes=axes, external_data="bogus")
+
     def test_auto_stays_fixed_where_it_must(self):
         auto = torch.export.Dim.AUTO
         m = nn.Linear(3, 2)

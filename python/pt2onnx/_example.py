@@ -181,6 +181,10 @@ class Example:
             where = "axis %d of '%s'" % (axis, self.own_names[leaf])
             self.derived.append((leaf, axis, Expression(str(name), where)))
             return
+        other = next((o.name for o in self.symbols.values() if (leaf, axis) in o.places), name)
+        if other != name:
+            raise UsageError("axis %d of '%s' is called both '%s' and '%s'" % (
+                axis, self.names[leaf], other, name))
         s = self.symbols.get(name)
         if s is None:
             s = self.symbols[name] = Symbol(name, t.shape[axis], auto=auto)
@@ -189,7 +193,8 @@ class Example:
             raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes of different sizes "
                              "different names" % (name, s.size, where[1], self.names[where[0]], t.shape[axis], axis,
                                                   self.names[leaf]))
-        s.places.append((leaf, axis))
+        if (leaf, axis) not in s.places:
+            s.places.append((leaf, axis))
         s.low = max(s.low, low)
         s.high = high if s.high is None else s.high if high is None else min(s.high, high)
 

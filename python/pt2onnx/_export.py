@@ -21,6 +21,9 @@ LEGACY = frozenset("""export_params training operator_export_type do_constant_fo
     backend export_options""".split())
 
 
+FAILURES = CaptureError, DynamicError, InputError, UnsupportedError, VerificationError
+
+
 class _Steps:
     """Says what is going on when it takes long."""
 
@@ -179,16 +182,37 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
 
 
 def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) -> Result:
-    """The first way that leads to a model which is right."""
+    """The first way that leads to a model which is right at every size; else the first to one that
+    is right at the sizes that it claims, if these are many."""
     failed: List[Pt2OnnxError] = []
+    partly: List[Callable[[], Any]] = []
+
+    def finish(attempt: Any) -> Result:
+        check = (lambda path: module.compare(attempt, path)) if verify else None
+        module.notes[:] = [d for d in module.notes if d.kind != "bounds"]
+        module.notes += _notes_of_bounds(module, attempt)
+        return _finish(attempt.conversion, f, check, verbose, report, module.notes)
+
+    example = module.subject.example
     for way in module.ways(verify):
+        attempt = None
         try:
             attempt = way()
-            check = (lambda path: module.compare(attempt, path)) if verify else None
-            result = _finish(attempt.conversion, f, check, verbose, report, module.notes)
-            _warn_of_bounds(attempt, module.subject.example)
-            return result
-        except (CaptureError, DynamicError, InputError, UnsupportedError, VerificationError) as e:
+            if not verify and module.runs_outside(attempt):
+                attempt.conversion.close()
+                attempt.failed_outside = True
+            else:
+                return finish(attempt)
+        except FAILURES as e:
+            failed.append(e)
+        if attempt is not None and attempt.failed_outside and attempt.claims.are_wide(example):
+            partly.append(way)
+    for way in partly:
+        try:
+            attempt = way()
+            attempt.within = True
+            return finish(attempt)
+        except FAILURES as e:
             failed.append(e)
     # What the last way says is nearest to the user's axes, unless it did not come to that.
     last = next((e for e in reversed(failed) if not isinstance(e, CaptureError)), failed[0])
@@ -196,12 +220,17 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
     raise type(last)("\nbefore that: ".join([str(last), *others]), last.diagnostics) from last
 
 
-def _warn_of_bounds(attempt: Any, example: Any) -> None:
-    for name, dim in attempt.claims.symbols.items():
-        s = example.symbols.get(name)
-        if s is not None and "max" in dim and (s.high is None or dim["max"] < s.high):
-            warnings.warn("%s is at most %d: the model does something else above" % (
-                name, dim["max"]), stacklevel=5)
+def _notes_of_bounds(module: Any, attempt: Any) -> List[Diagnostic]:
+    if not attempt.within and not module.runs_outside(attempt):
+        said = ["%s is at most %d" % (n, s["max"]) for n, s in attempt.claims.symbols.items()
+                if n in module.subject.example.symbols and "max" in s
+                and s["max"] != module.subject.example.symbols[n].high]
+    else:
+        said = attempt.claims.bounds(module.subject.example, attempt.within)
+    if not said:
+        return []
+    return [Diagnostic("warning", "bounds", "%s: elsewhere the model does something else" %
+                       ", ".join(said))]
 
 
 def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:

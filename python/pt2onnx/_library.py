@@ -90,10 +90,10 @@ class Conversion:
     """One model on its way: read, declare, convert, write."""
 
     def __init__(self, opset: Optional[int] = None, external: object = None) -> None:
-        if external not in EXTERNAL:
-            raise UsageError("external_data is True, False, 'link' or None, not %r" % (external,))
         self._handle: Optional[int] = None
         self._keep: List[Any] = []          # what the library points at
+        if external not in EXTERNAL:
+            raise UsageError("external_data is True, False, 'link' or None, not %r" % (external,))
         self._lib = _library()
         options = _Options()
         self._lib.p2o_options_init(byref(options), ctypes.sizeof(options))

@@ -7,6 +7,7 @@ up.  Either is held against further captures at fixed sizes: the example's, the 
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -16,12 +17,16 @@ from ._capture import Subject, free_sizes
 from ._errors import CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError
 from ._example import Example, Sizes
 from ._library import Conversion
+from ._pieces import Guards, Piece, compose
 from ._program import coarsest_float, program_weights
 from ._serialize import program_json
 from ._sizes import SizePlan, refuse_fixed
 from ._trials import Claims, spread, trials
 from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
 
+PIECES_SECONDS = 15.0
+PIECES_TRIED = 80               # sizes at which one of them must hold
+PIECES = 12                     # programs that branches on sizes may make
 ASKED = 6                       # further captures that a refusal may ask for
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
 CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
@@ -43,10 +48,16 @@ class Attempt:
     def __init__(self, conversion: Conversion, programs: List[Any], symbolic: bool) -> None:
         self.conversion, self.programs, self.symbolic = conversion, programs, symbolic
         self.claims = Claims(conversion.signature()["dims"])
+        self.within = False             # only what it claims is to be compared
+        self.failed_outside = False     # where it was compared, but not claimed
 
 
 def _words(sizes: Sizes) -> str:
     return " ".join("%s=%d" % kv for kv in sizes.items())
+
+
+def _ones(sizes: Sizes) -> int:
+    return sum(n == 1 for n in sizes.values())
 
 
 def _has_nan(arrays: Sequence[Any]) -> bool:
@@ -118,9 +129,13 @@ class Module:
         self.choose_sizes()
         for strict in (False,) if self.subject.unreal else (False, True):
             # At other sizes PyTorch may record other calls that compute the same: numbers tell.
-            for held in [False] + ([True, None] if strict else [None]) * verify:
-                if held is False or self._is_free(strict):
+            # At sizes that its guards exclude it may be the same program all the same.
+            yield functools.partial(self.symbolic, strict, False, guarded=True)
+            for held in ([False, True, None] if strict else [False, None]) * verify:
+                if self._is_free(strict):
                     yield functools.partial(self.symbolic, strict, held)
+            if not strict and self._is_free(strict):
+                yield functools.partial(self.pieces, verify)
         yield self.fixed
         if verify and True in self._symbolic:
             yield functools.partial(self.fixed, strict=True)
@@ -129,15 +144,66 @@ class Module:
         ep, read = self._fixed_at({})
         return Attempt(self.request.convert([read]), [ep], False)
 
-    def symbolic(self, strict: bool, held: Optional[bool]) -> Attempt:
-        """`held`: against captures of which kind; None: against none."""
+    def symbolic(self, strict: bool, held: Optional[bool], guarded: bool = False) -> Attempt:
+        """`held`: against captures of which kind; None: against none.  `guarded`: only where what
+        PyTorch wrote down with the capture holds."""
         ep, sizes, fixed = self._symbolic_capture(strict)
         if fixed:
             raise DynamicError("PyTorch fixes %s in a symbolic capture" % ", ".join(fixed))
-        at = [] if held is None else self._held([sizes], self._checks + self._captures, held)
+        wanted = [] if held is None else self._checks + self._captures
+        if guarded:
+            guards = Guards(ep)
+            wanted = [s for s in wanted if guards.hold(self._shapes(s))]
+        at = self._held([sizes], wanted, bool(held))
         checks = [self._fixed_at(s, bool(held))[1] for s in at]
         self.steps("converting")
         return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
+
+    def _shapes(self, sizes: Sizes) -> List[Sequence[int]]:
+        shapes = self.subject.example.shapes(sizes)
+        return [shapes.get(k, ()) for k in range(len(self.subject.example.leaves))]
+
+    def pieces(self, verify: bool) -> Attempt:
+        """Several captures with symbolic sizes, each good where its guards hold.  Without numbers
+        each is held against captures at fixed sizes."""
+        example = self.subject.example
+        found: List[Piece] = []
+        program = self._symbolic[False][0]
+        wanted = itertools.chain(self._captures, self._checks, self._single_ones(), trials(
+            self.plan, Claims({}), self.subject.model, [program], self.plan.works))
+        wanted = sorted(itertools.islice(wanted, PIECES_TRIED), key=_ones)
+        began = time.thread_time()
+        for sizes in wanted:
+            if any(p.holds(self._shapes(sizes)) for p in found):
+                continue
+            if len(found) == PIECES:
+                break
+            if time.thread_time() - began > PIECES_SECONDS:
+                raise DynamicError("the model is many programs, at other sizes others")
+            self.steps("capturing at %s" % _words(sizes))
+            found.append(Piece(self.subject.capture_symbolic(sizes, False), example, sizes))
+        if len(found) == 1:
+            raise DynamicError("one capture is good at all sizes that were tried")
+        for p in found if not verify else []:
+            self._check_piece(p)
+        program, weights = compose(found)
+        given = [program_weights(p.ep, self.given) for p in found]
+        named = [w._replace(name=ours) for k, its, ours in weights for w in given[k]
+                 if w.name == its]
+        read = lambda c: c.read_program(program, named)
+        self.steps("converting")
+        return Attempt(self.request.convert([read]), [p.ep for p in found], False)
+
+    def _single_ones(self) -> List[Sizes]:
+        """Where one size is 1, which PyTorch never takes for a symbol."""
+        at = [{**self._captures[0], n: 1} for n in self.plan.basis]
+        return [s for s in at if self.plan.works(s)]
+
+    def _check_piece(self, piece: Piece) -> None:
+        """Held against captures at fixed sizes where its guards hold."""
+        at = [s for s in self._checks + self._captures if piece.holds(self._shapes(s))]
+        checks = [self._fixed_at(s)[1] for s in self._held([], at, False)]
+        self.request.convert([reader(piece.ep, self.given)], checks).close()
 
     def _is_free(self, strict: bool) -> bool:
         return strict in self._symbolic and not self._symbolic[strict][2]
@@ -214,6 +280,16 @@ class Module:
 
     # Against PyTorch
 
+    def runs_outside(self, attempt: Attempt) -> bool:
+        """Whether PyTorch runs at sizes of 2 and more that the file is not for."""
+        start, around = self.plan.start, self._captures + self._checks
+        for name, s in attempt.claims.symbols.items():
+            if name in start:
+                around = around + [{**start, name: s[k] + d} for k, d in (("min", -1), ("max", 1))
+                                   if k in s]
+        return any(min(s.values(), default=0) > 1 and not attempt.claims.hold(s)
+                   and self.plan.works(s) for s in around)
+
     def compare(self, attempt: Attempt, path: str) -> List[Check]:
         """Runs the model and PyTorch at sizes chosen to find a difference."""
         try:
@@ -223,7 +299,8 @@ class Module:
         self.notes[:] = [d for d in self.notes if d.kind != "not-a-number"]
         out: List[Check] = []
         began = time.thread_time()
-        runs = lambda s: self._reference(s) is not None
+        runs = lambda s: (not attempt.within or attempt.claims.hold(s)) and \
+            self._reference(s) is not None
         for sizes in trials(self.plan, attempt.claims, self.subject.model, attempt.programs, runs):
             late = time.thread_time() - began > COMPARE_SECONDS
             if len(out) == COMPARISONS or late and len(out) > 3:
@@ -236,6 +313,7 @@ class Module:
                 continue
             out.append(check)
             if not check.ok:
+                attempt.failed_outside = not attempt.claims.hold(sizes)
                 check.note += self._blame(attempt, sizes)
                 break
         return out

@@ -315,13 +315,17 @@ def _bound(x: Any) -> Optional[int]:
 
 
 def program_json(ep: torch.export.ExportedProgram) -> bytes:
+    return json.dumps(program_parts(ep)).encode()
+
+
+def program_parts(ep: torch.export.ExportedProgram) -> Json:
     fields: Json = {}
     root: Json = {}
     for entry in ep.module_call_graph:
         if entry.fqn == "" and entry.signature is not None:
             specs = {"in_spec": _tree(entry.signature.in_spec, fields), "out_spec": _tree(entry.signature.out_spec, fields)}
             root = {k: v for k, v in specs.items() if v is not None}
-    program = {
+    return {
         "graph_module": {
             "graph": _Graph(ep.graph_module, {}).write(),
             "signature": {"input_specs": [_input_spec(s) for s in ep.graph_signature.input_specs],
@@ -335,4 +339,3 @@ def program_json(ep: torch.export.ExportedProgram) -> bytes:
         "torch_version": torch.__version__,
         "guards_code": list(getattr(ep, "_guards_code", None) or []),
     }
-    return json.dumps(program).encode()

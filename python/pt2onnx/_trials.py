@@ -19,6 +19,7 @@ from ._example import Sizes
 from ._sizes import SizePlan
 
 MOST_ELEMENTS = 1 << 20         # of an input
+WIDE = 8                        # times the least: a range that is worth a file
 SHAPES = ([1], [2, 3, 5, 7], [3], [5, 1], [1, 4, 6, 9], [7, 11, 13, 5], [4, 8, 16, 32], [2],
           [8, 16, 8, 16], [17, 23, 29, 19], [6, 10, 1, 12])
 
@@ -41,6 +42,30 @@ class Claims:
             if n is not None and not s.get("min", 0) <= n <= s.get("max", n):
                 return False
         return all(self._holds(need, sizes) for need in self._needs)
+
+    def are_wide(self, example: Any) -> bool:
+        """They hold at the example, and from some size on or at least up to a multiple of it."""
+        return self.hold(example.sizes) and all(
+            s["max"] >= WIDE * max(s.get("min", 1), 1) or self._high(example, name) <= s["max"]
+            for name, s in self.symbols.items() if "max" in s)
+
+    def bounds(self, example: Any, differs: bool) -> List[str]:
+        """What the file is not for and the user did not exclude.  That nothing below 2 was seen
+        is the converter's own note, unless it is known that the model differs there."""
+        out = []
+        for name, s in self.symbols.items():
+            if "max" in s and s["max"] < self._high(example, name):
+                out.append("%s is at most %d" % (name, s["max"]))
+            low = example.symbols[name].low if name in example.symbols else 0
+            if s.get("min", 0) > max(low, 1 if differs else 2):
+                out.append("%s is at least %d" % (name, s["min"]))
+        return out + ["it needs %s" % n for n in self._needs
+                      if not re.fullmatch(r"\d+ <= \w+|\w+ <= \d+", n)]
+
+    @staticmethod
+    def _high(example: Any, name: str) -> float:
+        high = example.symbols[name].high if name in example.symbols else None
+        return math.inf if high is None else high
 
     @staticmethod
     def _holds(need: str, sizes: Sizes) -> bool:

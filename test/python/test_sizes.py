@@ -110,6 +110,15 @@ class Names(Exports):
             with self.assertRaisesRegex(pt2onnx.UsageError, "is a number|is no name"):
                 self.export(nn.Linear(3, 2), torch.randn(4, 3), dynamic_axes={"input": {0: name}})
 
+    def test_an_axis_has_one_name(self):
+        m, x, axes = nn.Linear(4, 2), torch.randn(3, 4), {"input": {0: "b"}}
+        with self.assertRaisesRegex(pt2onnx.UsageError, "called both 'n' and 'b'"):
+            self.export(m, x, dynamic_axes=axes, dynamic_shapes={"input": {0: "n"}})
+        r = self.export(m, x, dynamic_axes=axes, dynamic_shapes={"input": {0: "b"}})
+        self.assertEqual(r.inputs[0].dims, ("b", 4))
+        with self.assertRaisesRegex(pt2onnx.UsageError, "True, False, 'link' or None, not 'bogus'"):
+            self.export(m, x, dynamic_axes=axes, external_data="bogus")
+
     def test_auto_stays_fixed_where_it_must(self):
         auto = torch.export.Dim.AUTO
         m = nn.Linear(3, 2)
@@ -212,14 +221,6 @@ class Honest(Exports):
         with self.assertRaisesRegex(pt2onnx.VerificationError, "the model is random"):
             self.export(Noisy(), torch.randn(4), dynamic_axes={"x": [0]})
 
-    def test_which_side_differs(self):
-        class Branch(nn.Module):
-            def forward(self, x):
-                return x.sum(1) if x.shape[0] > 30 else x.amax(1)
-
-        with self.assertRaisesRegex(pt2onnx.Pt2OnnxError, "n=3[01]|n <= 30|n >= 31|part ways"):
-            self.export(Branch(), torch.randn(4, 3), dynamic_axes={"x": {0: "n"}})
-
     def test_no_memory_for_captures(self):
         from pt2onnx._capture import Subject
         from pt2onnx._example import Example, declare_axes
@@ -300,6 +301,65 @@ class Computed(Exports):
                         dynamic_axes={"x": {0: "b", 1: "t"}, "y": {0: "b", 1: "n"}})
 
 
+class Branches(Exports):
+    """Python that goes another way at other sizes: several captures make one file."""
+
+    def check(self, m, make, axes, sizes):
+        for verify in (True, False):
+            r = self.export(m, make(*sizes[0]), dynamic_axes=axes, verify=verify)
+            for at in sizes:
+                self.same(r, m, make(*at))
+        return r
+
+    def test_threshold(self):
+        class Branch(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.fc = nn.Conv1d(4, 4, 3), nn.Linear(4, 4)
+
+            def forward(self, x):
+                if x.shape[1] > 30:
+                    return self.conv(x.mT).amax(2)
+                return self.fc(x).amax(1) * x.new_tensor([1.0, 2.0, 3.0, 4.0])
+
+        self.check(Branch(), lambda b, t: (torch.randn(b, t, 4),), {"x": {0: "b", 1: "t"}},
+                   [(2, 7), (3, 2), (2, 30), (2, 31), (4, 90)])
+
+    def test_remainder_and_order(self):
+        class Middle(nn.Module):
+            def forward(self, x, y):
+                n = x.shape[0]
+                x = x.sort(0).values
+                middle = x[n // 2] if n % 2 else (x[n // 2 - 1] + x[n // 2]) / 2
+                return middle * (y if y.shape[0] > n else 2 * y + 1)
+
+        self.check(Middle(), lambda n, k: (torch.randn(n), torch.randn(k)),
+                   {"x": {0: "n"}, "y": {0: "k"}}, [(6, 5), (7, 5), (5, 9), (4, 4), (30, 31)])
+
+    def test_one_size_is_another(self):
+        class Once(nn.Module):
+            def forward(self, x):
+                return x.view(2, 8).sum(0) if x.shape[0] == 16 else x[:8] * x.shape[0]
+
+        r = self.export(Once(), torch.randn(20), dynamic_axes={"x": {0: "n"}})
+        for n in (8, 15, 16, 17, 40):
+            self.same(r, Once(), (torch.randn(n),))
+
+    def test_what_is_not_covered_is_said(self):
+        class Doubling(nn.Module):
+            def forward(self, x):
+                step, n = 1, x.shape[1]
+                while step < n:
+                    x = x + 0.5 * F.pad(x, (step, 0))[:, :n]
+                    step *= 2
+                return x
+
+        with self.assertWarnsRegex(UserWarning, "t is at most|it needs .*t <= "):
+            r = self.export(Doubling(), torch.randn(2, 9), dynamic_axes={"x": {0: "b", 1: "t"}})
+        for t in (2, 3, 8, 9, 33, 64):
+            self.same(r, Doubling(), (torch.randn(2, t),))
+
+
 class Refused(Exports):
     """What the captures part on."""
 
@@ -327,7 +387,9 @@ class Refused(Exports):
                 n = float(x.shape[1])           # fixes the axis: no guard is left
                 return x * (1.0 if n < 23 else 2.0)
 
-        self.refused(Capped(), torch.randn(2, 40), {"x": {1: "t"}})
+        with self.assertWarnsRegex(UserWarning, "t is at least 23"):
+            r = self.export(Capped(), torch.randn(2, 40), dynamic_axes={"x": {1: "t"}})
+        self.same(r, Capped(), (torch.randn(2, 23),))
 
     def test_a_program_that_grows(self):
         class Loop(nn.Module):
@@ -348,7 +410,8 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     loader, here = unittest.defaultTestLoader, sys.modules["__main__"]
     suite = loader.loadTestsFromNames(sys.argv[1:], here) if sys.argv[1:] else unittest.TestSuite(
-        loader.loadTestsFromTestCase(c) for c in (Relations, Names, Honest, Computed, Refused))
+        loader.loadTestsFromTestCase(c) for c in (Relations, Names, Honest, Computed, Branches,
+                                             Refused))
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     bad = len(result.failures) + len(result.errors)
     print("%d passed, %d failed" % (result.testsRun - bad, bad))

@@ -93,24 +93,28 @@ static void find_two_values(Search *s)
 
 /* The grammar of all numbers. */
 
+/* Points that turn down almost all of it: a yes or no turns down half. */
+static int grammar_points(const Search *s) { return s->two ? MAX_POINTS : 12; }
+
 static void see_grammar(void *user, const Expr *e, double bits, const double *values)
 {
     Search *s = user;
+    int     n = grammar_points(s);
     if (bits >= search_dearest(s))
         return;
     if (!s->two) {
-        for (int i = 0; i < MAX_POINTS; i++)
-            if (!p2o_tables_alike(s->t, values[i], s->points.want[i * NPOINT / MAX_POINTS]))
+        for (int i = 0; i < n; i++)
+            if (!p2o_tables_alike(s->t, values[i], s->points.want[i * NPOINT / n]))
                 return;
         p2o_search_see(s, (Term){ e, bits }, false);
         return;
     }
     for (int how = 0; how < 2; how++) {
         int yes = 0;
-        for (int i = 0; i < MAX_POINTS; i++)
+        for (int i = 0; i < n; i++)
             yes += (how ? values[i] == 0 : values[i] >= 0) ==
-                   set_has(&s->is_yes, i * NPOINT / MAX_POINTS);
-        if (yes && yes < MAX_POINTS)
+                   set_has(&s->is_yes, i * NPOINT / n);
+        if (yes && yes < n)
             continue;
         Expr condition = { .op = how ? EXPR_IS_0 : EXPR_AT_LEAST_0, .a = e };
         Expr choice = { .op = EXPR_CHOICE, .a = p2o_expr_number(s->arena, yes ? s->yes : s->no),
@@ -121,10 +125,11 @@ static void see_grammar(void *user, const Expr *e, double bits, const double *va
 
 static void offer_grammar(Search *s)
 {
-    Bases b = { .n = tables_nbase(s->t) - s->t->nsymbol, .nfit = MAX_POINTS, .npoint = MAX_POINTS };
-    for (int i = 0; i < MAX_POINTS; i++)
+    int   n = grammar_points(s);
+    Bases b = { .n = tables_nbase(s->t) - s->t->nsymbol, .nfit = n, .npoint = n };
+    for (int i = 0; i < n; i++)
         for (int j = 0; j < b.n; j++)
-            b.at[j][i] = s->points.bases[j][i * NPOINT / MAX_POINTS];
+            b.at[j][i] = s->points.bases[j][i * NPOINT / n];
     p2o_enumerate_whole(&b, see_grammar, s);
     if (!s->t->whole && !s->nfound)
         p2o_enumerate_float(&b, see_grammar, s);

@@ -54,6 +54,15 @@ static uint64_t choose_element(const Tables *t, int k, int turn, uint64_t *state
     return flat - flat / stride % len * stride + to % len * stride;
 }
 
+/* The input's size that was the same in all captures; -1: none. */
+static int input_like(const Bases *inputs, const double *want)
+{
+    for (int i = 0; i < inputs->n; i++)
+        if (!memcmp(inputs->at[i], want, (size_t)inputs->ncapture * sizeof *want))
+            return i;
+    return -1;
+}
+
 /* Sizes at the probes: an axis of the constant is what the inputs' sizes make it, where that is
  * known. */
 static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
@@ -71,11 +80,13 @@ static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
         Readings r = { .whole = true }, *one[] = { &r };
         for (int k = 0; k < t->n; k++)
             b->at[i][k] = r.want[k] = p2o_tables_size(t, i, k);
-        p2o_readings(p->arena, inputs, one, 1);
-        for (int j = 0; j < NPROBE; j++) {
-            double v = r.n ? r.list[0].at[j] : unrelated[(j + 3 * i) % (int)COUNT_OF(unrelated)];
-            b->at[i][t->n + j] = v;
-        }
+        int same = input_like(inputs, r.want);
+        if (same < 0)
+            p2o_readings(p->arena, inputs, one, 1);
+        for (int j = 0; j < NPROBE; j++)
+            b->at[i][t->n + j] = same >= 0 ? inputs->at[same][inputs->ncapture + j]
+                                 : r.n     ? r.list[0].at[j]
+                                           : unrelated[(j + 3 * i) % (int)COUNT_OF(unrelated)];
     }
 }
 
@@ -271,10 +282,90 @@ static const Expr *over_bases(Arena *a, const Expr *e, int first)
     return x;
 }
 
+/* A sieve of the expressions of sizes: two bits for each, by what it is in the captures.  Floats
+ * have that of two captures, in cells a little wider than what they are off by. */
+
+enum { SIEVE_BITS = 22, CELL_SHIFT = 36 };      /* a cell is 2**-16 of its numbers wide */
+
+typedef struct Sieve {
+    const Points *p;
+    bool          whole;
+    uint64_t     *bits;
+} Sieve;
+
+static int64_t cell_of(double v)
+{
+    int64_t bits;
+    v += 0.0;
+    memcpy(&bits, &v, sizeof bits);
+    return bits >> CELL_SHIFT;
+}
+
+static uint64_t mixed(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_of(const Points *p, const double *at)
+{
+    uint64_t h = 1;
+    for (int k = 0; k < p->t->n; k++)
+        h = mixed(h, (uint64_t)(int64_t)fmax(fmin(at[k], 1e18), -1e18));
+    return h;
+}
+
+static uint64_t hash_of_cells(int64_t first, int64_t last)
+{
+    return mixed(mixed(2, (uint64_t)first), (uint64_t)last);
+}
+
+static void see_size(void *user, const Expr *e, double bits, const double *values)
+{
+    const Sieve *s = user;
+    int          last = s->p->t->n - 1;
+    uint64_t     mask = ((uint64_t)1 << SIEVE_BITS) - 1;
+    for (int k = 0; k <= last; k++)
+        if (isnan(values[k]))
+            return;
+    uint64_t h = s->whole ? hash_of(s->p, values)
+                          : hash_of_cells(cell_of(values[0]), cell_of(values[last]));
+    for (int i = 0; i < 2; i++, h >>= 32)
+        s->bits[(h & mask) / 64] |= (uint64_t)1 << (h & mask) % 64;
+    (void)e, (void)bits;
+}
+
+static bool is_in_sieve(const uint64_t *bits, uint64_t h)
+{
+    uint64_t mask = ((uint64_t)1 << SIEVE_BITS) - 1, other = h >> 32 & mask;
+    h &= mask;
+    return bits[h / 64] >> h % 64 & bits[other / 64] >> other % 64 & 1;
+}
+
+/* Floats may be whole expressions too, divided exactly. */
+static bool may_be_size(Points *p, const double *at, double slack, bool whole)
+{
+    int last = p->t->n - 1;
+    if (!whole && slack > 1e-6)                 /* it may be cells away */
+        return true;
+    if (!p->seen[whole]) {
+        Sieve s = { p, whole, NEW_N(p->arena, uint64_t, ((size_t)1 << SIEVE_BITS) / 64) };
+        p->seen[whole] = s.bits;
+        (whole ? p2o_enumerate_whole : p2o_enumerate_float)(&p->sizes, see_size, &s);
+    }
+    if (whole)
+        return is_in_sieve(p->seen[whole], hash_of(p, at));
+    for (int i = 0; i < 9; i++)
+        if (is_in_sieve(p->seen[whole], hash_of_cells(cell_of(at[0]) + i / 3 - 1,
+                                                      cell_of(at[last]) + i % 3 - 1)))
+            return true;
+    return false;
+}
+
 static Term term_of_sizes(Points *p, const double *at, double slack, bool whole)
 {
-    static const int most[] = { 8, 60 };
-    if (p->nread[whole]++ >= most[whole])
+    static const int most[] = { 8, 24 };
+    if (!may_be_size(p, at, slack, whole) || p->nread[whole]++ >= most[whole])
         return (Term){ 0 };
     int      n = p->t->n;
     Readings r = { .whole = whole, .slack = slack }, *one[] = { &r };

@@ -23,6 +23,8 @@ typedef struct Points {                 /* those of one capture side by side */
     Bases         sizes;                /* those among the bases, for readings */
     int           nread[2];             /* readings of floats, of ints: they take longest, and
                                          * have a limit */
+    uint64_t     *seen[2];              /* sieve of what expressions of sizes are in the captures,
+                                         * floats and ints: most values are none of them */
     Map           read;                 /* values in the captures -> Term *: sizes that gave them */
 } Points;
 

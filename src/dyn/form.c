@@ -209,8 +209,8 @@ static void make_forms(Search *s)
                 add_form(s, p2o_form_of(EXPR_ADD, product, s->number[d], 0));
                 add_form(s, p2o_form_of(EXPR_SUB, product, s->number[d], 0));
             }
-            for (size_t k = 0; k < s->sizes.n && c == 1; k++)
-                add_form(s, p2o_form_of(EXPR_SUB, product, s->sizes.at[k], 0)); /* from the middle */
+            for (size_t k = 0; k < s->sizes.n && c == 1; k++)   /* from the middle */
+                add_form(s, p2o_form_of(EXPR_SUB, product, s->sizes.at[k], 0));
         }
     }
     size_t n = s->forms.n;

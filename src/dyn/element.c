@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "dyn/divide.h"
 #include "dyn/enough.h"
 #include "dyn/search.h"
 
@@ -145,14 +146,35 @@ static void choose_quick(Search *s)
     }
 }
 
+/* Before the longer search, which a table of many indices would take longest.  What costs nothing
+ * to turn down comes first. */
+static void divide(Search *s)
+{
+    enum { MOST_AXES = 31 };            /* sets of axes are bits */
+    if (s->t->rank > MOST_AXES)
+        return;
+    s->limit = 2 * DEAREST_ELEMENT;     /* each part was held to it */
+    if (!p2o_divide_idle(s)) {
+        p2o_divide_split(s);
+        if (!s->nfound)
+            p2o_divide_separate(s);
+    }
+    s->limit = DEAREST_ELEMENT;
+}
+
 static void search(Search *s)
 {
     enum { FEWEST_CAPTURES = 3 };       /* two odd sizes do not tell n//2 from (n - 1)//2 */
     static const ExprOp inverses[] = { EXPR_SIZE, EXPR_EXP, EXPR_SQRT, EXPR_QUOTIENT };
-    offer_grammar(s);
+    bool many = s->t->part && s->t->nindex > 2;         /* it has to be divided further */
+    if (!many)
+        offer_grammar(s);
     if (s->nfound || p2o_tables_different(s->t) < FEWEST_CAPTURES)
         return;
     s->margin = MARGIN_BITS;
+    divide(s);
+    if (s->nfound || many)
+        return;
     for (int i = 0; i < (s->t->whole ? 1 : 4); i++)
         s->ntarget += p2o_target_make(&s->points, inverses[i], &s->target[s->ntarget]);
     for (int i = 0; i < s->t->nindex && s->t->whole; i++) {
@@ -196,7 +218,7 @@ static bool find_one_value(Arena *a, const Tables *t, Element *out)
 /* What the search needs is given back; the expression outlives it. */
 static bool keep_best(Arena *a, const Search *s, ArenaMark mark, Element *out)
 {
-    enum { MAX_NODES = 128 };
+    enum { MAX_NODES = 512 };
     Expr nodes[MAX_NODES];
     int  n = 1;
     *out = s->found[0].element;
@@ -221,10 +243,16 @@ bool p2o_element_find(Arena *a, const Tables *t, const Dim *symbols, size_t nsym
 {
     if (find_one_value(a, t, out))
         return true;
+    if (*t->left <= 0)
+        return false;
+    --*t->left;
     ArenaMark mark = p2o_arena_mark(a);
     Search   *s = NEW(a, Search);
     s->arena = a;
     s->t = t;
+    s->limit = DEAREST_ELEMENT;
+    s->symbols = symbols;
+    s->nsymbol = nsymbol;
     s->known.arena = s->mask_known.arena = a;
     p2o_points_choose(&s->points, a, t, symbols, nsymbol);
     find_two_values(s);

@@ -54,7 +54,7 @@ static inline void set_add(PointSet *s, int i) { s->w[i / 64] |= (uint64_t)1 << 
  * factor in each capture, which may be any. */
 Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits,
              const double *values, bool shape);
-/* The same number in all captures, or an expression of sizes. */
+/* The same number in all captures, or an expression of sizes.  NaN: a capture that does not say. */
 Term p2o_fit_sizes(Points *p, const double *at, double room);
 
 const Expr *p2o_expr_of(Arena *a, ExprOp op, const Expr *x, const Expr *y);

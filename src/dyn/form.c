@@ -42,7 +42,7 @@ Form *p2o_form_number(Search *s, double v)
     return f;
 }
 
-static Form base_form(const Search *s, int base)
+Form p2o_form_base(const Search *s, int base)
 {
     Form f = { .expr = { .op = EXPR_SIZE, .base = base }, .index = base < tables_first_size(s->t),
                .bits = 2 + log2(tables_nbase(s->t)) };
@@ -69,7 +69,7 @@ static void make_sizes(Search *s)
     static const ExprOp pairs[] = { EXPR_SUB, EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX };
     Form               *one = s->number[0], *two = s->number[1];
     for (int i = tables_first_size(s->t); i < tables_nbase(s->t); i++)
-        add_size(s, base_form(s, i));
+        add_size(s, p2o_form_base(s, i));
     size_t n = s->sizes.n;
     for (size_t i = 0; i < n; i++) {
         Form *x = s->sizes.at[i];
@@ -148,7 +148,7 @@ static void make_leaves(Search *s)
 {
     const Tables *t = s->t;
     for (int i = 0; i < tables_first_size(t); i++)
-        add_leaf(s, base_form(s, i));
+        add_leaf(s, p2o_form_base(s, i));
     if (t->nindex > 1)
         add_leaf(s, p2o_form_of(EXPR_ADD, s->leaves.at[0], s->leaves.at[1], 0));
     if (is_triangular(t) && s->leaves.n && s->sizes.n) {

@@ -140,7 +140,7 @@ static void offer_turns(Search *s, const Form *angle)
 /* cos(2 pi x / n) and its like. */
 static void offer_cosines(Search *s, const Form *x)
 {
-    static const double parts[] = { 1, 0.5, 2, 0.25 };
+    static const double parts[] = { 1, 0.5, 2, 0.25, 4, 3, 6, 8 };
     for (size_t k = 0; k < s->sizes.n; k++) {
         const Form *n = s->sizes.at[k];
         if (n->bits > 2 * BITS_STEP + s->sizes.at[0]->bits)
@@ -201,12 +201,61 @@ static void offer_waves(Search *s)
     }
 }
 
+static void offer_rate(Search *s, double rate, double bits)
+{
+    Form number = { .expr = { .op = EXPR_NUMBER, .number = rate }, .bits = bits };
+    for (int k = 0; k < NPOINT; k++)
+        number.at[k] = rate;
+    Form angle = p2o_form_of(EXPR_MUL, s->leaves.at[0], &number, 0);
+    offer_turns(s, rate == 1 ? s->leaves.at[0] : &angle);
+}
+
+/* sin(0.1 * i): rates that do not depend on sizes, as a column of a table of sinusoids has.  A rate
+ * that is a power 10000**(-p / q) shows in the second element. */
+static void offer_rates(Search *s)
+{
+    static const double rates[] = { 1, 0.1, 0.01, 0.001, 0.5, 0.25, 0.2, 2, 3, 10 };
+    enum { MOST_PAIRS = 64 };           /* columns of such a table: d / 2 */
+    if (s->t->nindex != 1)
+        return;
+    for (size_t k = 0; k < COUNT_OF(rates); k++)
+        offer_rate(s, rates[k], p2o_number_bits(rates[k]));
+    double second = fabs(s->t->at[0].v[1 % s->t->at[0].n]);
+    for (int q = 2; q <= MOST_PAIRS && second <= 1; q++) {
+        for (int p = 1; p < q; p++) {
+            double rate = pow(10000, -(double)p / q);
+            if (fabs(sin(rate) - second) < 1e-4 || fabs(cos(rate) - second) < 1e-4)
+                offer_rate(s, rate, p2o_number_bits(10000) / 2 + p2o_number_bits(p) +
+                                        p2o_number_bits(q) + BITS_STEP);
+        }
+    }
+}
+
+/* Logarithms, roots and inverses; powers too, where the logarithm of the elements is explained. */
+static void offer_curves(Search *s)
+{
+    enum { CHEAP = 300 };
+    for (size_t i = 0; i < s->forms.n && i < CHEAP; i++) {
+        const Form *x = s->forms.at[i];
+        bool        positive = true;
+        for (int k = 0; k < NQUICK && positive; k++)
+            positive = x->at[s->quick[k]] > 0;
+        if (!positive)
+            continue;
+        p2o_offer_made(s, EXPR_LOG, x, NULL, 0, false);
+        p2o_offer_made(s, EXPR_SQRT, x, NULL, 0, false);
+        p2o_offer_made(s, EXPR_QUOTIENT, s->number[0], x, 0, false);
+    }
+}
+
 void p2o_offer_functions(Search *s)
 {
     enum { PLAIN = 30 };
     offer_squares(s);
+    offer_curves(s);
     offer_waves(s);
-    for (int i = 0; i < s->t->nindex; i++)
+    offer_rates(s);
+    for (int i = 0; i < s->t->nindex && s->t->nindex > 1; i++)
         for (size_t k = 0; k < s->forms.n && k < PLAIN; k++)
             for (size_t d = 0; d < s->sizes.n; d++)
                 if (s->sizes.at[d]->bits <= BITS_STEP + 2 + s->sizes.at[0]->bits &&

@@ -93,15 +93,18 @@ static bool is_open(const Search *s, const Part *part)
     return part->nline && part->n >= 2 * s->t->n + 4;
 }
 
+/* Roots are looked for in whole tables only. */
+static bool has_sides(const Target *t) { return t->inverse != EXPR_SQRT; }
+
 /* The candidate, known at the quick points alone, may give a part. */
 static bool may_give(const Search *s, const double *g, bool sides)
 {
     for (int i = 0; i < s->ntarget; i++) {
-        if (lies_on_lines(&s->all, &s->target[i], g) ||
-            lies_on_lines(&s->inner[0].part, &s->target[i], g) ||
-            lies_on_lines(&s->inner[1].part, &s->target[i], g))
+        const Target *t = &s->target[i];
+        if (lies_on_lines(&s->all, t, g) || lies_on_lines(&s->inner[0].part, t, g) ||
+            lies_on_lines(&s->inner[1].part, t, g))
             return true;
-        for (int k = 0; k < s->ncondition && sides; k++)
+        for (int k = 0; k < s->ncondition && sides && has_sides(t); k++)
             for (int j = 0; j < 2; j++)
                 if (is_open(s, &s->side[k][j]) && lies_on_lines(&s->side[k][j], &s->target[i], g))
                     return true;
@@ -164,7 +167,7 @@ void p2o_offer(Search *s, const Form *f, bool sides)
         }
         for (int k = 0; k < 2; k++)
             p2o_offer_part(s, &s->inner[k].part, t, f);
-        for (int k = 0; k < s->ncondition && sides; k++)
+        for (int k = 0; k < s->ncondition && sides && has_sides(t); k++)
             for (int j = 0; j < 2; j++)
                 p2o_offer_part(s, &s->side[k][j], t, f);
     }

@@ -4,6 +4,7 @@
  *   offer   says what one of them may explain: all elements, a part of them, a condition
  *   layer   offers what is two steps from indices, and functions of forms
  *   part    finds parts (between bounds, on a side of a condition) and puts them together
+ *   divide  looks for parts of several indices by themselves (divide.h)
  *   element decides
  */
 #ifndef P2O_DYN_SEARCH_H
@@ -53,6 +54,8 @@ typedef struct Found {
 typedef struct Search {
     Arena        *arena;
     const Tables *t;
+    const Dim    *symbols;              /* of the inputs */
+    size_t        nsymbol;
     Points        points;
     Form         *number[NSTEP];
     VEC(Form *)   sizes;                /* of sizes and numbers alone */
@@ -76,6 +79,7 @@ typedef struct Search {
     VEC(Condition) masks;               /* for pairs of them */
     Map           mask_known;
     double        margin;               /* bits to the next that differs elsewhere */
+    double        limit;                /* bits: what costs more is not looked at */
     int           nfound;
     Found         found[MAX_FOUND];
 } Search;
@@ -111,7 +115,7 @@ static inline int set_count(const PointSet *x)
 /* What costs as much or more is not of interest. */
 static inline double search_dearest(const Search *s)
 {
-    return s->nfound ? s->found[0].element.bits + s->margin : DEAREST_ELEMENT;
+    return s->nfound ? s->found[0].element.bits + s->margin : s->limit;
 }
 
 /* A candidate for all elements: kept if it gives them, in every capture. */
@@ -120,6 +124,7 @@ void p2o_search_see(Search *s, Term x, bool share);
 /* form.c */
 Form  p2o_form_of(ExprOp op, const Form *x, const Form *y, double more);
 Form *p2o_form_number(Search *s, double v);
+Form  p2o_form_base(const Search *s, int base);
 void  p2o_forms_make(Search *s);
 
 /* offer.c */

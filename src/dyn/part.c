@@ -77,6 +77,22 @@ void p2o_parts_join(Search *s)
     try_choices(s);
 }
 
+/* A capture may be too small to reach the bound: where it is one of two numbers, the farther one is
+ * it, rather than what sizes could make of a single capture that differs. */
+static void reach_farther(double *at, int n, bool up)
+{
+    double least = at[0], most = at[0];
+    for (int k = 1; k < n; k++) {
+        least = fmin(least, at[k]);
+        most = fmax(most, at[k]);
+    }
+    for (int k = 0; k < n; k++)
+        if (at[k] != least && at[k] != most)
+            return;
+    for (int k = 0; k < n; k++)
+        at[k] = up ? most : least;
+}
+
 /* Down to what, up to what: the same number in all captures, or what sizes make of it. */
 static void find_bounds_of(Search *s, int which, double *least, double *most)
 {
@@ -89,6 +105,8 @@ static void find_bounds_of(Search *s, int which, double *least, double *most)
             set_add(&part->over, i);
     part->n = set_count(&part->over);
     p2o_part_lines(s, part);
+    reach_farther(most, t->n, true);
+    reach_farther(least, t->n, false);
     s->inner[which].most = p2o_fit_sizes(&s->points, most, room);
     s->inner[which].least = p2o_fit_sizes(&s->points, least, room);
     if (s->inner[which].least.expr || least[0] >= 0)

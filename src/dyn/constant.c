@@ -4,7 +4,10 @@
 
 #include "dyn/element.h"
 
-enum { FEW = 16 };                      /* elements that may each be an expression of its own */
+enum {
+    FEW = 16,                   /* elements that may each be an expression of its own */
+    MOST_SEARCHES = 16,         /* for a constant and its parts: about a tenth of a second each */
+};
 
 typedef struct Maker {
     const Lineup *l;
@@ -223,10 +226,12 @@ static Var *make_slices(Maker *m, int axis)
             return NULL;
     if (n < 2 || n > MOST)
         return NULL;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        *m->t.left = MOST_SEARCHES;
         if (!cut_slice(m, axis, i, &slice[i]) ||
             !p2o_element_find(m->prog->arena, &slice[i], m->symbols.at, m->symbols.n, &found[i]))
             return NULL;
+    }
     open_sizes(m);
     Arg *items = NEW_N(m->prog->arena, Arg, (size_t)n);
     for (int64_t i = 0; i < n; i++) {
@@ -321,7 +326,8 @@ static void add_symbol(void *user, Dim sym)
 
 static bool make_again(Maker *m, Var *constant, const Tensor *const *v)
 {
-    m->t = (Tables){ .n = m->l->n, .bind = m->sites->bind };
+    int left = MOST_SEARCHES;
+    m->t = (Tables){ .n = m->l->n, .bind = m->sites->bind, .left = &left };
     if (!p2o_tables_load(m->prog->arena, &m->t, v))
         return false;
     for (size_t i = 0; i < m->prog->main->inputs.n; i++) {

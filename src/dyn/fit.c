@@ -40,6 +40,15 @@ static uint64_t choose_element(const Tables *t, int k, int turn, uint64_t *state
     return flat - flat / stride % len * stride + to % len * stride;
 }
 
+/* The input's size that was the same in all captures; -1: none. */
+static int input_like(const Bases *inputs, const double *want)
+{
+    for (int i = 0; i < inputs->n; i++)
+        if (!memcmp(inputs->at[i], want, (size_t)inputs->ncapture * sizeof *want))
+            return i;
+    return -1;
+}
+
 /* Sizes at the probes: an axis of the constant is what the inputs' sizes make it, where that is
  * known. */
 static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
@@ -57,11 +66,13 @@ static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
         Readings r = { .whole = true }, *one[] = { &r };
         for (int k = 0; k < t->n; k++)
             b->at[i][k] = r.want[k] = p2o_tables_size(t, i, k);
-        p2o_readings(p->arena, inputs, one, 1);
-        for (int j = 0; j < NPROBE; j++) {
-            double v = r.n ? r.list[0].at[j] : unrelated[(j + 3 * i) % (int)COUNT_OF(unrelated)];
-            b->at[i][t->n + j] = v;
-        }
+        int same = input_like(inputs, r.want);
+        if (same < 0)
+            p2o_readings(p->arena, inputs, one, 1);
+        for (int j = 0; j < NPROBE; j++)
+            b->at[i][t->n + j] = same >= 0 ? inputs->at[same][inputs->ncapture + j]
+                                 : r.n     ? r.list[0].at[j]
+                                           : unrelated[(j + 3 * i) % (int)COUNT_OF(unrelated)];
     }
 }
 
@@ -164,7 +175,7 @@ static bool solve_capture(const Points *p, const PointSet *over, const Target *t
     if (lo < 0)
         return true;
     out->reach = fmax(out->reach, fmax(fabs(g[lo]), fabs(g[hi])));
-    out->known[k] = g[hi] > g[lo];
+    out->known[k] = g[hi] - g[lo] > 1e-12 * (fabs(g[hi]) + fabs(g[lo])); /* not by rounding */
     double factor = out->known[k] ? (t->want[hi] - t->want[lo]) / (g[hi] - g[lo]) : 0;
     double offset = t->want[lo] - factor * g[lo];
     out->factor[k] = factor;
@@ -177,27 +188,31 @@ static bool solve_capture(const Points *p, const PointSet *over, const Target *t
     return true;
 }
 
-/* A capture without a say in the factor has that of the others, if they have one. */
+/* A capture without a say in the factor has that of the others, if they have one; else NaN, if
+ * enough of the others have a say. */
 static bool solve_affine(const Points *p, const PointSet *over, const Target *t, const double *g,
-                         Affine *out)
+                         bool shape, Affine *out)
 {
-    bool one = true, all = true;
-    int  first = -1;
+    enum { FEWEST = 3 };
+    bool one = true;
+    int  first = -1, nknown = 0;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < NPOINT;)
         if (!solve_capture(p, over, t, g, i, out, &i))
             return false;
     for (int k = 0; k < p->t->n; k++) {
-        all &= out->known[k];
+        nknown += out->known[k];
         first = first < 0 && out->known[k] ? k : first;
         one &= !out->known[k] || fabs(out->factor[k] - out->factor[first]) <=
                                      2 * (out->room[k] + out->room[first]) + 1e-12;
     }
-    for (int k = 0; k < p->t->n && first >= 0 && one; k++) {
-        out->factor[k] = out->known[k] ? out->factor[k] : out->factor[first];
-        out->room[k] = out->known[k] ? out->room[k] : out->room[first];
+    for (int k = 0; k < p->t->n && first >= 0; k++) {
+        if (out->known[k])
+            continue;
+        out->factor[k] = one ? out->factor[first] : NAN;
+        out->room[k] = out->room[first];
     }
-    return first >= 0 && (all || one);
+    return first >= 0 && (nknown == p->t->n || nknown >= FEWEST || one || shape);
 }
 
 typedef struct Shortest {
@@ -214,8 +229,8 @@ static void see_number(Shortest *s, double v, double said, int more)
     s->bits = bits;
 }
 
-/* The shortest number within the room: a decimal fraction, a quotient, one of them times pi, a root
- * or a logarithm of one. */
+/* The shortest number within the room: a decimal fraction, a quotient, one of them times pi, a
+ * root, a logarithm or a power of e of one. */
 static Term short_number(Points *p, double want, double room)
 {
     enum { DEAREST_NUMBER = 22 };
@@ -232,6 +247,8 @@ static Term short_number(Points *p, double want, double room)
         see_number(&s, sign * log(x), x, BITS_STEP);
         x = round(1 / up * scale) / scale;
         see_number(&s, -sign * log(x), x, BITS_STEP);
+        x = round(log(fabs(want)) * scale) / scale;
+        see_number(&s, sign * exp(x), x, BITS_STEP);
     }
     for (int q = 1; q <= (p->t->whole ? 1 : 64); q++) {
         x = round(want * q) / q;
@@ -257,10 +274,91 @@ static const Expr *over_bases(Arena *a, const Expr *e, int first)
     return x;
 }
 
+/* A sieve of the expressions of sizes: two bits for each, by what it is in the captures.  Floats
+ * have that of three captures, in cells wider than what they are off by. */
+
+enum { SIEVE_BITS = 22, CELL_SHIFT = 40 };      /* a cell is 2**-12 of its numbers wide */
+
+typedef struct Sieve {
+    const Points *p;
+    bool          whole;
+    uint64_t     *bits;
+} Sieve;
+
+static int64_t cell_of(double v)
+{
+    int64_t bits;
+    v += 0.0;
+    memcpy(&bits, &v, sizeof bits);
+    return bits >> CELL_SHIFT;
+}
+
+static uint64_t mixed(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_of(const Points *p, const double *at)
+{
+    uint64_t h = 1;
+    for (int k = 0; k < p->t->n; k++)
+        h = mixed(h, (uint64_t)(int64_t)fmax(fmin(at[k], 1e18), -1e18));
+    return h;
+}
+
+/* `beside`: which of the three cells around each value, as a number of three digits. */
+static uint64_t hash_of_cells(const Points *p, const double *at, int beside)
+{
+    uint64_t h = 2;
+    for (int i = 0; i < 3; i++, beside /= 3)
+        h = mixed(h, (uint64_t)(cell_of(at[(p->t->n - 1) * i / 2]) + beside % 3 - 1));
+    return h;
+}
+
+static void see_size(void *user, const Expr *e, double bits, const double *values)
+{
+    const Sieve *s = user;
+    uint64_t     mask = ((uint64_t)1 << SIEVE_BITS) - 1;
+    for (int k = 0; k < s->p->t->n; k++)
+        if (isnan(values[k]))
+            return;
+    enum { BESIDE_NONE = 13 };          /* 111 */
+    uint64_t h = s->whole ? hash_of(s->p, values) : hash_of_cells(s->p, values, BESIDE_NONE);
+    for (int i = 0; i < 2; i++, h >>= 32)
+        s->bits[(h & mask) / 64] |= (uint64_t)1 << (h & mask) % 64;
+    (void)e, (void)bits;
+}
+
+static bool is_in_sieve(const uint64_t *bits, uint64_t h)
+{
+    uint64_t mask = ((uint64_t)1 << SIEVE_BITS) - 1, other = h >> 32 & mask;
+    h &= mask;
+    return bits[h / 64] >> h % 64 & bits[other / 64] >> other % 64 & 1;
+}
+
+/* Floats may be whole expressions too, divided exactly. */
+static bool may_be_size(Points *p, const double *at, double slack, bool whole)
+{
+    if (!whole && slack > 1e-4)                 /* it may be cells away */
+        return true;
+    if (!p->seen[whole]) {
+        Sieve s = { p, whole, NEW_N(p->arena, uint64_t, ((size_t)1 << SIEVE_BITS) / 64) };
+        p->seen[whole] = s.bits;
+        (whole ? p2o_enumerate_whole : p2o_enumerate_float)(&p->sizes, see_size, &s);
+    }
+    if (whole)
+        return is_in_sieve(p->seen[whole], hash_of(p, at));
+    for (int i = 0; i < 27; i++)
+        if (is_in_sieve(p->seen[whole], hash_of_cells(p, at, i)))
+            return true;
+    return false;
+}
+
 static Term term_of_sizes(Points *p, const double *at, double slack, bool whole)
 {
-    static const int most[] = { 8, 60 };
-    if (p->nread[whole]++ >= most[whole])
+    static const int most[] = { 8, 24 };
+    if (!may_be_size(p, at, slack, whole) || p->nread[whole]++ >= most[whole])
         return (Term){ 0 };
     int      n = p->t->n;
     Readings r = { .whole = whole, .slack = slack }, *one[] = { &r };
@@ -274,24 +372,41 @@ static Term term_of_sizes(Points *p, const double *at, double slack, bool whole)
     return (Term){ over_bases(p->arena, v.best->expr, tables_first_size(p->t)), v.best_bits };
 }
 
+/* The capture in which a value is off by the least share of it; -1: it says too little in most. */
+static int most_precise(const Points *p, const double *at, const double *slack)
+{
+    enum { FEWEST = 3 };
+    int best = -1, n = 0;
+    for (int k = 0; k < p->t->n; k++) {
+        if (isnan(at[k]))
+            continue;
+        best = best < 0 || slack[k] < slack[best] ? k : best;
+        n += slack[k] <= 2e-3;
+    }
+    return n >= FEWEST ? best : -1;
+}
+
 /* A number times a power of a size, or of one beside it: what the number is shows at once. */
-static Term power_of_size(Points *p, const double *at, double slack)
+static Term power_of_size(Points *p, const double *at, const double *slack)
 {
     static const double powers[] = { -1, 1, -0.5, 0.5, -2, 2 }, beside[] = { 0, -1, 1, -2, 2 };
     const Bases *b = &p->sizes;
     Term         best = { 0 };
+    int          sure = most_precise(p, at, slack);
+    if (sure < 0)
+        return best;
     for (int i = 0; i < b->n * (int)COUNT_OF(beside); i++) {
         double d = beside[(size_t)i % COUNT_OF(beside)];
         int    base = i / (int)COUNT_OF(beside);
         for (size_t j = 0; j < COUNT_OF(powers); j++) {
-            double number = 0;
-            bool   same = true;
+            double number = at[sure] / pow(b->at[base][sure] + d, powers[j]);
+            bool   same = isfinite(number) && number != 0;
             for (int k = 0; k < p->t->n && same; k++) {
                 double v = at[k] / pow(b->at[base][k] + d, powers[j]);
-                same = k ? fabs(v - number) <= 2 * slack * fabs(number) : isfinite(v) && v != 0;
-                number = k ? number : v;
+                same = isnan(at[k]) ||
+                       fabs(v - number) <= (slack[k] + slack[sure]) * fabs(number);
             }
-            Term x = same ? short_number(p, number, slack * fabs(number)) : (Term){ 0 };
+            Term x = same ? short_number(p, number, slack[sure] * fabs(number)) : (Term){ 0 };
             if (!x.expr)
                 continue;
             Expr *size = NEW(p->arena, Expr);
@@ -311,47 +426,79 @@ static Term power_of_size(Points *p, const double *at, double slack)
     return best;
 }
 
-Term p2o_fit_sizes(Points *p, const double *at, double room)
+static double first_known(const double *x, int n)
 {
-    int    n = p->t->n, positive = 0;
-    bool   one = true, whole = true;
-    double size = INFINITY, key[MAX_CAPTURES] = { 0 };
+    int k = 0;
+    while (k < n - 1 && isnan(x[k]))
+        k++;
+    return x[k];
+}
+
+/* Of numbers that are not the same in all captures. */
+static Term fit_differing(Points *p, const double *at, const double *room, bool known)
+{
+    int    n = p->t->n;
+    bool   whole = true;
+    double slack[MAX_CAPTURES], most = 0, key[MAX_CAPTURES] = { 0 };
     for (int k = 0; k < n; k++) {
-        one &= fabs(at[k] - at[0]) <= 2 * room;
-        positive += at[k] > 0;
-        size = fmin(size, fabs(at[k]));
+        if (!(at[k] > 0) && !isnan(at[k]))
+            return (Term){ 0 };
+        whole &= isnan(at[k]) || fabs(at[k] - round(at[k])) <= room[k] + 1e-9;
+        slack[k] = 2 * room[k] / at[k] + 1e-12;
+        most = fmax(most, slack[k]);
     }
-    if (one && size <= room)
-        return (Term){ p2o_expr_number(p->arena, 0), p2o_number_bits(0) };
-    if (room > 1e-3 * size)                     /* anything would do */
-        return (Term){ 0 };
-    if (one) {
-        Term x = short_number(p, at[0], room + 1e-13 * fabs(at[0]));
-        if (x.expr)
-            return x;
-    }
-    if (positive < n)
-        return (Term){ 0 };
-    for (int k = 0; k < n; k++) {
-        whole &= fabs(at[k] - round(at[k])) <= room + 1e-9;
-        key[k] = at[k];
-    }
-    for (int k = 0; k < n && whole; k++)
-        key[k] = round(at[k]);
+    for (int k = 0; k < n; k++)
+        key[k] = whole ? round(at[k]) : at[k];
     double *kept = NEW_N(p->arena, double, MAX_CAPTURES);
     memcpy(kept, key, sizeof key);
     void **slot = p2o_map_slot(&p->read, (Str){ (const char *)kept, sizeof key });
     if (!*slot) {
         Term *made = NEW(p->arena, Term);
-        if (whole)
+        bool  sure = known && most <= 2e-3;     /* else anything would do */
+        if (whole && sure)
             *made = term_of_sizes(p, key, 0, true);
         if (!made->expr && !p->t->whole)
-            *made = power_of_size(p, key, 2 * room / size + 1e-12);
-        if (!made->expr && !p->t->whole)
-            *made = term_of_sizes(p, key, 2 * room / size + 1e-12, false);
+            *made = power_of_size(p, key, slack);
+        if (!made->expr && !p->t->whole && sure)
+            *made = term_of_sizes(p, key, most, false);
         *slot = made;
     }
     return *(Term *)*slot;
+}
+
+/* `room`: what the number may be off by in each capture. */
+static Term fit_by_rooms(Points *p, const double *at, const double *room)
+{
+    int    n = p->t->n, best = -1;
+    bool   one = true, known = true;
+    double size = INFINITY;
+    for (int k = 0; k < n; k++) {
+        known &= !isnan(at[k]);
+        if (!isnan(at[k]) && (best < 0 || room[k] < room[best]))
+            best = k;
+    }
+    for (int k = 0; k < n && best >= 0; k++) {
+        one &= isnan(at[k]) || fabs(at[k] - at[best]) <= room[k] + room[best];
+        size = fmin(size, fabs(at[k]));
+    }
+    if (best < 0)
+        return (Term){ 0 };
+    if (one && size <= room[best])
+        return (Term){ p2o_expr_number(p->arena, 0), p2o_number_bits(0) };
+    if (one && room[best] <= 1e-3 * size) {
+        Term x = short_number(p, at[best], room[best] + 1e-13 * fabs(at[best]));
+        if (x.expr)
+            return x;
+    }
+    return fit_differing(p, at, room, known);
+}
+
+Term p2o_fit_sizes(Points *p, const double *at, double room)
+{
+    double rooms[MAX_CAPTURES];
+    for (int k = 0; k < p->t->n; k++)
+        rooms[k] = room;
+    return fit_by_rooms(p, at, rooms);
 }
 
 static double most_of(const double *x, int n)
@@ -429,17 +576,20 @@ static Term fit_shape(Points *p, const Target *t, Term x, Affine *f)
     Term   none = { 0 }, y;
     double room = most_of(f->room, n);
     if (t->inverse == EXPR_EXP) {
-        bool minus = f->factor[0] < 0;
+        bool minus = first_known(f->factor, n) < 0;
         if (minus)
             turn_signs(f->factor, n);
-        y = p2o_fit_sizes(p, f->factor, room);
+        y = fit_by_rooms(p, f->factor, f->room);
         if (!y.expr)
             return none;
         x = (Term){ p2o_expr_of(p->arena, EXPR_MUL, x.expr, y.expr), x.bits + y.bits + BITS_STEP };
         return inverse_of(p->arena, t, signed_sum(p->arena, x, minus, none, false));
     }
+    double ratio = NAN;                         /* where a capture has no say: that of another */
     for (int k = 0; k < n; k++)
-        f->offset[k] /= f->factor[k];
+        ratio = isnan(ratio) && f->known[k] ? f->offset[k] / f->factor[k] : ratio;
+    for (int k = 0; k < n; k++)
+        f->offset[k] = f->known[k] ? f->offset[k] / f->factor[k] : ratio;
     room = (room * f->reach * 4) / fmax(most_of(f->factor, n), 1e-30) + 1e-12;
     if (most_of(f->offset, n) <= room)
         return inverse_of(p->arena, t, x);
@@ -458,17 +608,17 @@ Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, do
     double room;
     Term   none = { 0 }, factor = { .expr = &(Expr){ .op = EXPR_NUMBER, .number = 1 } };
     Term   x = { g, bits };
-    if (!solve_affine(p, over, t, values, &f))
+    if (!solve_affine(p, over, t, values, shape, &f))
         return none;
     if (shape)
         return fit_shape(p, t, x, &f);
-    bool minus = f.factor[0] < 0, unit = true;
+    bool minus = first_known(f.factor, n) < 0, unit = true;
     if (minus)
         turn_signs(f.factor, n);
     for (int k = 0; k < n; k++)
-        unit &= fabs(f.factor[k] - 1) <= 2 * f.room[k] + 1e-12;
+        unit &= isnan(f.factor[k]) || fabs(f.factor[k] - 1) <= 2 * f.room[k] + 1e-12;
     if (!unit)
-        factor = p2o_fit_sizes(p, f.factor, most_of(f.room, n));
+        factor = fit_by_rooms(p, f.factor, f.room);
     if (!factor.expr || !find_offsets(p, over, t, values, factor.expr, minus, &f, &room))
         return none;
     if (!unit)

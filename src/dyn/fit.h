@@ -23,6 +23,8 @@ typedef struct Points {                 /* those of one capture side by side */
     Bases         sizes;                /* those among the bases, for readings */
     int           nread[2];             /* readings of floats, of ints: they take longest, and
                                          * have a limit */
+    uint64_t     *seen[2];              /* sieve of what expressions of sizes are in the captures,
+                                         * floats and ints: most values are none of them */
     Map           read;                 /* values in the captures -> Term *: sizes that gave them */
 } Points;
 
@@ -52,7 +54,7 @@ static inline void set_add(PointSet *s, int i) { s->w[i / 64] |= (uint64_t)1 << 
  * factor in each capture, which may be any. */
 Term p2o_fit(Points *p, const PointSet *over, const Target *t, const Expr *g, double bits,
              const double *values, bool shape);
-/* The same number in all captures, or an expression of sizes. */
+/* The same number in all captures, or an expression of sizes.  NaN: a capture that does not say. */
 Term p2o_fit_sizes(Points *p, const double *at, double room);
 
 #endif

@@ -10,7 +10,7 @@
 #include "ir/shape.h"
 #include "ir/tensor.h"
 
-enum { MAX_INDICES = 3 };               /* axes along which it may vary */
+enum { MAX_INDICES = 4 };               /* axes along which it may vary */
 
 typedef struct Table {                  /* in one capture */
     const int64_t *sizes;
@@ -32,6 +32,9 @@ typedef struct Tables {
     int      nlike[MAX_BASES];          /* of each size: how many sizes of the inputs were the same
                                          * in all captures */
     Bindings *bind;
+    bool      part;                     /* of a constant: one of many indices is divided further,
+                                         * or not looked at */
+    int      *left;                     /* searches that it and its parts may still take */
 } Tables;
 
 /* false: too large, not readable, or of more axes than that. */

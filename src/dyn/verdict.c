@@ -8,8 +8,8 @@
 /* Bits, held against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     MARGIN = 4,
-    MARGIN_WHICH = 4,           /* more, over readings of other sizes: which one is meant is told
-                                 * only where they moved apart */
+    MARGIN_WHICH = 4,           /* more, over readings of other sizes from few captures: which one
+                                 * is meant is told only where they moved apart */
     FEW_CAPTURES = 2,
     PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are
                                  * rounded */
@@ -159,12 +159,12 @@ static double bits_of_sizes(const Evidence *e, const Reading *r)
     return bits + (own ? BITS_OWN : 0);
 }
 
-/* min(n, 4) as a place along n: what x[:, :4] is where n is less. */
+/* min(n, 4) along n: what x[:, :4] is where n is less, and how many of n can be had. */
 static bool is_cut_end(const Evidence *e, const Reading *r)
 {
     const Expr *x = r->expr;
-    return e->role == NUMBER_PLACE && x->op == EXPR_MIN && x->a->op == EXPR_SIZE &&
-           x->b->op == EXPR_NUMBER && r->of->dim[x->a->base] == e->own;
+    return (e->role == NUMBER_PLACE || e->role == NUMBER_EXTENT) && x->op == EXPR_MIN &&
+           x->a->op == EXPR_SIZE && x->b->op == EXPR_NUMBER && r->of->dim[x->a->base] == e->own;
 }
 
 /* An expression has at most ten numbers: those in the parts of a product, a power, a factor, what is
@@ -273,7 +273,8 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
     }
     unsigned symbols = v->best ? symbols_in(v->best) : 0;
     for (int i = 0; i < r->n && v->best; i++) {
-        bool   other = symbols_in(&r->list[i]) & ~symbols && !has_clamp(r->list[i].expr);
+        bool   other = e->ncapture <= FEW_CAPTURES && symbols_in(&r->list[i]) & ~symbols &&
+                       !has_clamp(r->list[i].expr);
         double bits = bits_here(e, &r->list[i]) - (other ? MARGIN_WHICH : 0);
         if (&r->list[i] == v->best || bits >= v->rival_bits || is_same(e, v->best, &r->list[i]) ||
             is_the_number(e, &r->list[i]))

@@ -1,0 +1,304 @@
+#include "dyn/divide.h"
+
+#include <math.h>
+
+const Expr *p2o_base(Arena *a, int base)
+{
+    Expr *e = NEW(a, Expr);
+    *e = (Expr){ .op = EXPR_SIZE, .base = base };
+    return e;
+}
+
+const Expr *p2o_expr_over(Arena *a, const Expr *e, const Expr *const *by)
+{
+    if (e->op == EXPR_SIZE)
+        return by[e->base];
+    Expr *x = NEW(a, Expr);
+    *x = *e;
+    x->a = e->a ? p2o_expr_over(a, e->a, by) : NULL;
+    x->b = e->b ? p2o_expr_over(a, e->b, by) : NULL;
+    x->c = e->c ? p2o_expr_over(a, e->c, by) : NULL;
+    return !x->a == !e->a && !x->b == !e->b && !x->c == !e->c ? x : NULL;
+}
+
+static int index_of_axis(const Tables *t, int axis)
+{
+    for (int i = 0; i < t->nindex; i++)
+        if (t->index[i] == axis)
+            return i;
+    return -1;
+}
+
+/* The size among the bases of the whole that size i of the part was the same as everywhere; -1:
+ * none. */
+static int size_like(const Tables *whole, const Tables *part, int i)
+{
+    for (int j = 0; j < whole->nindex + whole->nsymbol; j++) {
+        bool same = true;
+        for (int k = 0; k < whole->n && same; k++)
+            same = p2o_tables_size(whole, j, k) == p2o_tables_size(part, i, k);
+        if (same)
+            return j;
+    }
+    return -1;
+}
+
+static void distance_bases(Arena *a, const Tables *t, const Expr **by)
+{
+    if (t->nindex < 2)
+        return;
+    by[t->nindex] = p2o_expr_of(a, EXPR_SUB, by[0], by[1]);
+    by[t->nindex + 1] = p2o_expr_of(a, EXPR_ABS, by[t->nindex], NULL);
+}
+
+void p2o_part_bases(Arena *a, const Tables *whole, const Tables *part, const Expr **by)
+{
+    int first = tables_first_size(part);
+    for (int i = 0; i < part->nindex; i++) {
+        int j = index_of_axis(whole, part->index[i]);
+        by[i] = p2o_base(a, j);
+        by[first + i] = p2o_base(a, tables_first_size(whole) + j);
+    }
+    distance_bases(a, part, by);
+    for (int i = part->nindex; i < part->nindex + part->nsymbol; i++) {
+        int j = size_like(whole, part, i);
+        by[first + i] = j < 0 ? NULL : p2o_base(a, tables_first_size(whole) + j);
+    }
+}
+
+uint64_t p2o_part_element(const Table *whole, int rank, unsigned axes, uint64_t at, uint64_t ref)
+{
+    uint64_t flat = 0, stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        uint64_t size = (uint64_t)whole->sizes[i], place = ref % size;
+        if (axes >> i & 1) {
+            place = at % size;
+            at /= size;
+        }
+        ref /= size;
+        flat += place * stride;
+        stride *= size;
+    }
+    return flat;
+}
+
+bool p2o_part_cut(Search *s, unsigned axes, const uint64_t *ref, Tables *out)
+{
+    const Tables *t = s->t;
+    *out = *t;
+    out->part = true;
+    for (int k = 0; k < t->n; k++) {
+        int64_t *sizes = NEW_N(s->arena, int64_t, (size_t)t->rank);
+        uint64_t n = 1;
+        for (int i = 0; i < t->rank; i++) {
+            sizes[i] = axes >> i & 1 ? t->at[k].sizes[i] : 1;
+            n *= (uint64_t)sizes[i];
+        }
+        out->at[k] = (Table){ .sizes = sizes, .n = n, .v = NEW_N(s->arena, double, (size_t)n) };
+        for (uint64_t i = 0; i < n; i++)
+            out->at[k].v[i] =
+                t->at[k].v[p2o_part_element(&t->at[k], t->rank, axes, i, ref[k])];
+    }
+    if (!p2o_tables_index(out))
+        return false;
+    out->scale = fmax(out->scale, t->scale);            /* which they were rounded at */
+    p2o_tables_symbols(out, s->symbols, s->nsymbol);
+    return true;
+}
+
+/* Elements of capture k stay the same along the axis. */
+static bool is_idle(const Tables *t, int axis, int k)
+{
+    const Table *x = &t->at[k];
+    uint64_t     inner = 1, count = (uint64_t)x->sizes[axis];
+    for (int i = axis + 1; i < t->rank; i++)
+        inner *= (uint64_t)x->sizes[i];
+    for (uint64_t i = 0; i < x->n; i++)
+        if (i / inner % count && !p2o_tables_alike(t, x->v[i], x->v[i - inner]))
+            return false;
+    return true;
+}
+
+/* `axes`: the others; may be NULL. */
+static int count_idle(const Tables *t, unsigned *axes)
+{
+    int      n = 0;
+    unsigned others = 0;
+    for (int i = 0; i < t->nindex; i++) {
+        bool idle = true;
+        for (int k = 0; k < t->n && idle; k++)
+            idle = is_idle(t, t->index[i], k);
+        others |= idle ? 0 : 1u << t->index[i];
+        n += idle;
+    }
+    if (axes)
+        *axes = others;
+    return n;
+}
+
+bool p2o_divide_idle(Search *s)
+{
+    const Tables *t = s->t;
+    unsigned      axes;
+    uint64_t      ref[MAX_CAPTURES] = { 0 };
+    int           n = count_idle(t, &axes);
+    Tables        part;
+    Element       e;
+    if (!n || n == t->nindex)
+        return false;
+    if (!p2o_part_cut(s, axes, ref, &part) ||
+        !p2o_element_find(s->arena, &part, s->symbols, s->nsymbol, &e) || e.share)
+        return true;
+    const Expr *by[MAX_BASES];
+    p2o_part_bases(s->arena, t, &part, by);
+    p2o_search_see(s, (Term){ p2o_expr_over(s->arena, e.expr, by), e.bits }, false);
+    return true;
+}
+
+/* The axis as rows of w each. */
+static bool split_axis(Search *s, int axis, const double *w, Tables *out)
+{
+    const Tables *t = s->t;
+    *out = *t;
+    out->part = true;
+    out->rank = t->rank + 1;
+    for (int k = 0; k < t->n; k++) {
+        int64_t *sizes = NEW_N(s->arena, int64_t, (size_t)out->rank);
+        for (int i = 0; i < out->rank; i++)
+            sizes[i] = t->at[k].sizes[i > axis ? i - 1 : i];
+        sizes[axis + 1] = (int64_t)w[k];
+        sizes[axis] /= sizes[axis + 1];
+        out->at[k].sizes = sizes;
+    }
+    if (!p2o_tables_index(out))
+        return false;
+    p2o_tables_symbols(out, s->symbols, s->nsymbol);
+    return true;
+}
+
+static void split_bases(Arena *a, const Tables *t, int axis, const Expr *w, const Tables *u,
+                        const Expr **by)
+{
+    int         first = tables_first_size(t), own = tables_first_size(u);
+    int         at = index_of_axis(t, axis);
+    const Expr *p = p2o_base(a, at), *size = p2o_base(a, first + at);
+    for (int i = 0; i < u->nindex; i++) {
+        int  x = u->index[i];
+        bool row = x == axis, place = x == axis + 1;
+        int  j = row || place ? -1 : index_of_axis(t, x > axis ? x - 1 : x);
+        by[i] = row     ? p2o_expr_of(a, EXPR_FLOOR, p, w)
+                : place ? p2o_expr_of(a, EXPR_MOD, p, w)
+                        : p2o_base(a, j);
+        by[own + i] = row     ? p2o_expr_of(a, EXPR_FLOOR, size, w)
+                      : place ? w
+                              : p2o_base(a, first + j);
+    }
+    distance_bases(a, u, by);
+    for (int i = u->nindex; i < u->nindex + u->nsymbol; i++) {
+        int j = size_like(t, u, i);
+        by[own + i] = j < 0 ? NULL : p2o_base(a, first + j);
+    }
+}
+
+/* A list of rows of w each?  Then it is whole rows, and more than one, in some capture. */
+static bool is_row_length(const Tables *t, int axis, const double *w)
+{
+    bool rows = false, places = false;
+    for (int k = 0; k < t->n; k++) {
+        double n = (double)t->at[k].sizes[axis];
+        if (!(w[k] >= 1) || fmod(n, w[k]) != 0)
+            return false;
+        rows |= n > w[k];
+        places |= w[k] > 1;
+    }
+    return rows && places;
+}
+
+static bool try_split(Search *s, int axis, const Form *w, bool plain)
+{
+    const Tables *t = s->t;
+    Tables        u;
+    Element       e;
+    double        at[MAX_CAPTURES];
+    const Expr   *by[MAX_BASES];
+    for (int i = 0; i < NPOINT; i++)
+        at[s->points.of[i]] = w->at[i];
+    if (!is_row_length(t, axis, at) || !split_axis(s, axis, at, &u) ||
+        (!plain && count_idle(&u, NULL) == 0 && !p2o_looks_separate(&u)) ||
+        !p2o_element_find(s->arena, &u, s->symbols, s->nsymbol, &e) || e.share)
+        return false;
+    split_bases(s->arena, t, axis, &w->expr, &u, by);
+    p2o_search_see(s, (Term){ p2o_expr_over(s->arena, e.expr, by),
+                              e.bits + w->bits + 2 * BITS_STEP }, false);
+    return s->nfound > 0;
+}
+
+/* The number of places that all lists are whole rows of. */
+static double common_row(const Tables *t, int axis)
+{
+    int64_t common = 0;
+    for (int k = 0; k < t->n; k++) {
+        int64_t n = t->at[k].sizes[axis];
+        while (n) {
+            int64_t rest = common % n;
+            common = n;
+            n = rest;
+        }
+    }
+    return (double)common;
+}
+
+static bool is_input_size(const Search *s, int axis)
+{
+    return s->t->nlike[index_of_axis(s->t, axis)] > 0;
+}
+
+static bool is_dynamic(const Tables *t, int axis)
+{
+    for (int k = 1; k < t->n; k++)
+        if (t->at[k].sizes[axis] != t->at[0].sizes[axis])
+            return true;
+    return false;
+}
+
+/* Rows as long as a size, or as what patches and strides leave of it.  `plain`: the first of them,
+ * although its rows and places look neither idle nor separate. */
+static bool split_by_sizes(Search *s, int axis, bool plain)
+{
+    static const double patches[] = { 1, 2, 4, 8, 3, 5, 7, 14, 16, 32 };
+    int first = tables_first_size(s->t);
+    for (size_t j = 0; j < COUNT_OF(patches); j++) {
+        for (int b = tables_nbase(s->t) - 1; b >= first; b--) {
+            Form *x = NEW(s->arena, Form), *w = NEW(s->arena, Form);
+            if (b == first + index_of_axis(s->t, axis))
+                continue;
+            *x = p2o_form_base(s, b);
+            *w = j ? p2o_form_of(EXPR_FLOOR, x, p2o_form_number(s, patches[j]), 0) : *x;
+            double at[MAX_CAPTURES];
+            for (int i = 0; i < NPOINT; i++)
+                at[s->points.of[i]] = w->at[i];
+            if (!is_row_length(s->t, axis, at))
+                continue;
+            if (try_split(s, axis, w, plain) || plain)
+                return s->nfound > 0;
+        }
+    }
+    return false;
+}
+
+void p2o_divide_split(Search *s)
+{
+    for (int i = 0; i < s->t->nindex; i++) {
+        int    axis = s->t->index[i];
+        double common = common_row(s->t, axis);
+        if (is_input_size(s, axis) || !is_dynamic(s->t, axis))
+            continue;
+        if (split_by_sizes(s, axis, false))
+            return;
+        for (double w = 2; w <= common && w <= 4; w++)
+            if (fmod(common, w) == 0 && try_split(s, axis, p2o_form_number(s, w), false))
+                return;
+        if (!s->t->part && s->t->nindex == 1 && split_by_sizes(s, axis, true))
+            return;
+    }
+}

@@ -89,6 +89,17 @@ static Arg quotient_value(Maker *m, Arg x, Arg y, const char *rounding)
     return v ? arg_var(v) : arg_none();
 }
 
+/* isqrt: exact in doubles at all sizes that there are. */
+static Arg root_value(Maker *m, Arg x)
+{
+    Var *v = made_by(m, "aten::_to_copy", 2, (Arg[]){ x, dtype_of(DT_F64) });
+    v = v ? made_by(m, "aten::sqrt", 1, (Arg[]){ arg_var(v) }) : NULL;
+    v = v ? made_by(m, "aten::floor", 1, (Arg[]){ arg_var(v) }) : NULL;
+    v = v && m->whole ? made_by(m, "aten::_to_copy", 2, (Arg[]){ arg_var(v), dtype_of(DT_I64) })
+                      : v;
+    return v ? arg_var(v) : arg_none();
+}
+
 static Arg choice_value(Maker *m, const Expr *e)
 {
     Arg  c = element_value(m, e->c);
@@ -131,6 +142,8 @@ static Arg element_value(Maker *m, const Expr *e)
                          (Arg[]){ x, whole_arg(m, 0) });
         return v ? arg_var(v) : arg_none();
     }
+    if (e->op == EXPR_ROOT)
+        return root_value(m, x);
     if (e->op == EXPR_FLOOR)
         return quotient_value(m, x, y, "floor");
     if (e->op == EXPR_CEIL)

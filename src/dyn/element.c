@@ -260,6 +260,7 @@ bool p2o_element_find(Arena *a, const Tables *t, const Dim *symbols, size_t nsym
     bool clear = s->nfound && (s->nfound == 1 || s->found[1].element.bits >=
                                                      s->found[0].element.bits + s->margin);
     if (clear && !p2o_tables_is_unclear(t, s->found[0].element.expr) &&
+        p2o_tables_are_enough(t, s->found[0].element.expr) &&
         s->found[0].element.bits <= p2o_tables_bits(t, s->two) &&
         keep_best(a, s, mark, out))
         return true;

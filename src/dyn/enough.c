@@ -63,3 +63,33 @@ int p2o_tables_different(const Tables *t)
     }
     return n;
 }
+
+static bool has_size(const Tables *t, const Expr *e)
+{
+    return e && ((e->op == EXPR_SIZE && e->base >= tables_first_size(t)) || has_size(t, e->a) ||
+                 has_size(t, e->b) || has_size(t, e->c));
+}
+
+/* A size is divided, multiplied or compared in it, not only added. */
+static bool computes_with_size(const Tables *t, const Expr *e)
+{
+    if (!e)
+        return false;
+    bool plain = e->op == EXPR_SIZE || e->op == EXPR_ADD || e->op == EXPR_SUB ||
+                 e->op == EXPR_CHOICE || (e->op >= EXPR_AT_LEAST_0 && e->op <= EXPR_OR);
+    return (!plain && (has_size(t, e->a) || has_size(t, e->b))) || computes_with_size(t, e->a) ||
+           computes_with_size(t, e->b) || computes_with_size(t, e->c);
+}
+
+bool p2o_tables_are_enough(const Tables *t, const Expr *e)
+{
+    enum { SEVERAL = 3, LONG = 12 };    /* captures; elements along an axis: more than people count
+                                         * days or windows by */
+    int64_t longest = 0;
+    if (p2o_tables_different(t) >= SEVERAL)
+        return true;
+    for (int k = 0; k < t->n; k++)
+        for (int i = 0; i < t->rank; i++)
+            longest = t->at[k].sizes[i] > longest ? t->at[k].sizes[i] : longest;
+    return longest >= LONG && !computes_with_size(t, e);
+}

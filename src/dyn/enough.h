@@ -11,6 +11,8 @@
 double p2o_tables_bits(const Tables *t, bool two);
 /* Sizes of the inputs that were equal in all captures: which of them is meant? */
 bool   p2o_tables_is_unclear(const Tables *t, const Expr *e);
+/* Few captures, or small ones, say little: i % 7 is i there, and (w - h)//2 a number. */
+bool   p2o_tables_are_enough(const Tables *t, const Expr *e);
 /* Captures whose sizes differ. */
 int    p2o_tables_different(const Tables *t);
 

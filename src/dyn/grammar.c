@@ -233,6 +233,8 @@ typedef struct Enumeration {
     ExprFn      *fn;
     void        *user;
     Valued       share[NSHARE];         /* what they cost takes long to find */
+    uint32_t     kin[MAX_BASES];        /* of each size, those with a symbol of its own: n and
+                                         * n + 3 */
 } Enumeration;
 
 static bool combine(const Enumeration *e, Valued *out, ExprOp op, const Valued *x, const Valued *y,
@@ -269,11 +271,21 @@ static Valued number_of(const Enumeration *e, double v)
     return out;
 }
 
+static uint32_t kin_of(const Bases *b, int i)
+{
+    uint32_t all = 1u << i;
+    for (int k = 0; k < b->n && b->dim[i]; k++)
+        all |= p2o_dim_are_kin(b->dim[i], b->dim[k]) ? 1u << k : 0;
+    return all;
+}
+
 static Enumeration enumeration_of(const Bases *b, ExprFn *fn, void *user)
 {
     Enumeration e = { .bases = b, .fn = fn, .user = user };
     for (int i = 0; i < NSHARE; i++)
         e.share[i] = number_of(&e, shares[i]);
+    for (int i = 0; i < b->n; i++)
+        e.kin[i] = kin_of(b, i);
     return e;
 }
 
@@ -359,17 +371,17 @@ static void with_number(const Enumeration *e, const Valued *x, const int *list, 
     }
 }
 
-static bool has_base(const Expr *x, int base)
+static bool has_base(const Expr *x, uint32_t among)
 {
-    return x && ((x->op == EXPR_SIZE && x->base == base) || has_base(x->a, base) ||
-                 has_base(x->b, base));
+    return x && ((x->op == EXPR_SIZE && among & 1u << x->base) || has_base(x->a, among) ||
+                 has_base(x->b, among));
 }
 
 /* One of them is a size that the other is made of. */
-static bool share_size(const Valued *x, const Valued *y)
+static bool share_size(const Enumeration *e, const Valued *x, const Valued *y)
 {
-    return (y->expr.op == EXPR_SIZE && has_base(&x->expr, y->expr.base)) ||
-           (x->expr.op == EXPR_SIZE && has_base(&y->expr, x->expr.base));
+    return (y->expr.op == EXPR_SIZE && has_base(&x->expr, e->kin[y->expr.base])) ||
+           (x->expr.op == EXPR_SIZE && has_base(&y->expr, e->kin[x->expr.base]));
 }
 
 static void with_other(const Enumeration *e, const Valued *x, const Valued *y, bool twice,
@@ -378,7 +390,7 @@ static void with_other(const Enumeration *e, const Valued *x, const Valued *y, b
     static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX };
     static const ExprOp one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
     double              bits = x->bits + y->bits + BITS_OP;
-    double              ratio = BITS_RATIO + (share_size(x, y) ? BITS_REMAINDER : 0);
+    double              ratio = BITS_RATIO + (share_size(e, x, y) ? BITS_REMAINDER : 0);
     Valued              v;
     for (int i = 0; i < 4 && twice; i++)
         if (combine(e, &v, both[i], x, y, bits + i / 2))

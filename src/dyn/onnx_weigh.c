@@ -234,28 +234,11 @@ static void refuse_number(Weighing *w, const Number *x, const char *readings)
                                    p2o_format_f64(text, x->at), readings));
 }
 
-typedef struct Occurring {
-    Dim  sym;
-    bool found;
-} Occurring;
-
-static void note_occurring(void *user, Dim sym)
-{
-    Occurring *o = user;
-    o->found |= sym == o->sym;
-}
-
 /* A size of the expression is made of what the axis is made of. */
-static bool is_along(const Weighing *w, const Reading *r, const Expr *e, Dim axis)
+static bool is_along(const Reading *r, const Expr *e, Dim axis)
 {
-    bool along = (e->a && is_along(w, r, e->a, axis)) || (e->b && is_along(w, r, e->b, axis));
-    for (size_t i = 0; i < w->symbols.n && e->op == EXPR_SIZE && !along; i++) {
-        Occurring in_axis = { .sym = w->symbols.at[i] }, in_size = in_axis;
-        p2o_dim_symbols(axis, note_occurring, &in_axis);
-        p2o_dim_symbols(r->of->dim[e->base], note_occurring, &in_size);
-        along = in_axis.found && in_size.found;
-    }
-    return along;
+    return (e->op == EXPR_SIZE && p2o_dim_are_kin(axis, r->of->dim[e->base])) ||
+           (e->a && is_along(r, e->a, axis)) || (e->b && is_along(r, e->b, axis));
 }
 
 static bool has_rest(const Expr *e)
@@ -264,13 +247,12 @@ static bool has_rest(const Expr *e)
 }
 
 /* Nobody counts places along one axis by the size of another, and by what rests of it only pads. */
-static const Reading *cheapest_along(const Weighing *w, const Readings *r, const Number *x,
-                                     double number)
+static const Reading *cheapest_along(const Readings *r, const Number *x, double number)
 {
     bool   pad = x->role == NUMBER_PAD;
     double most = number + (pad ? BITS_STRICT_PAD : BITS_STRICT);
     for (int i = 0; i < r->n && r->list[i].bits < most; i++)
-        if ((!x->axis || is_along(w, &r->list[i], r->list[i].expr, x->axis)) &&
+        if ((!x->axis || is_along(&r->list[i], r->list[i].expr, x->axis)) &&
             (pad || !has_rest(r->list[i].expr)))
             return &r->list[i];
     return NULL;
@@ -285,7 +267,7 @@ static const Readings *fitting_readings(const Weighing *w, const Readings *r, co
     *out = *r;
     out->n = 0;
     for (int i = 0; i < r->n; i++)
-        if (is_along(w, &r->list[i], r->list[i].expr, x->axis))
+        if (is_along(&r->list[i], r->list[i].expr, x->axis))
             out->list[out->n++] = r->list[i];
     return out;
 }
@@ -341,7 +323,7 @@ static void weigh_number(Weighing *w, size_t i)
     Verdict         v = p2o_weigh(&e, r);
     bool strict = (x->strict || is_bare(x, &e)) && !e.fixed && !e.known && !said;
     if (v.kind == VERDICT_NUMBER && strict)
-        v.best = cheapest_along(w, r, x, v.number_bits);
+        v.best = cheapest_along(r, x, v.number_bits);
     if (v.kind != VERDICT_NUMBER || (strict && v.best))
         refuse_number(w, x, p2o_verdict_text(w->arena, &e, &v));
     else if (!said && is_unexplained(x, r, e.known))

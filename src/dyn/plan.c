@@ -42,17 +42,22 @@ static int64_t pick(const int64_t *row, int turn, int symbol, int k)
     return row[(x ^ x >> 15) >> 7 & 7];
 }
 
-static void choose(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
+enum { APART = PLAN_CHECKS - 1 };       /* checks in which every symbol has a row of its own */
+
+/* The sizes of one symbol. */
+static void choose(Dims *t, const Dim *symbols, int i, int turn, Plan *p)
 {
-    enum { APART = PLAN_CHECKS - 1 };   /* checks in which every symbol has a row of its own */
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < PLAN_CAPTURES; k++)
-            p->captures[k][i] = inside(t, symbols[i],
-                                       pick(pool[(k + i) % PLAN_CAPTURES], turn, i, k));
-        for (int k = 0; k < APART; k++)
-            p->checks[k][i] = inside(t, symbols[i], pick(checks[(k + i) % APART], turn, i, 8 + k));
-        p->checks[APART][i] = inside(t, symbols[i], pick(checks[APART], turn, 0, 16));
-    }
+    for (int k = 0; k < PLAN_CAPTURES; k++)
+        p->captures[k][i] = inside(t, symbols[i],
+                                   pick(pool[(k + i) % PLAN_CAPTURES], turn, i, k));
+    for (int k = 0; k < APART; k++)
+        p->checks[k][i] = inside(t, symbols[i], pick(checks[(k + i) % APART], turn, i, 8 + k));
+}
+
+static void choose_equal(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
+{
+    for (int i = 0; i < n; i++)
+        p->checks[APART][i] = inside(t, symbols[i], checks[APART][turn % 8]);
 }
 
 typedef struct Seen {                   /* an expression's values in the captures, and elsewhere */
@@ -192,35 +197,48 @@ static size_t repeated_sizes(const Plan *p, int symbol)
  * counts, of larger ones how they round. */
 static size_t hidden_remainders(const Plan *p, int n)
 {
-    enum { WEIGHT = 1 << CHEAP, WEIGHT_FITTED = 4, SMALL = 4 };
+    enum { WEIGHT_FITTED = 4, WEIGHT_SMALL = 4, SMALL = 4 };
     static const int64_t by[] = { 5, 6, 7, 8, 10, 12, 14, 16, 32 };
     size_t               count = 0;
     for (int i = 0; i < n; i++) {
-        count += repeated_sizes(p, i) * WEIGHT;
+        count += repeated_sizes(p, i);
         for (int64_t d = 2; d <= SMALL; d++)
             for (int64_t r = 0; r < d; r++)
-                count += has_remainder(p, PLANNED, i, d, r, r) ? 0 : WEIGHT;
+                count += has_remainder(p, PLANNED, i, d, r, r) ? 0 : WEIGHT_SMALL;
         for (int64_t d = 2; d <= 8; d++)
-            count += is_one_remainder(p, i, d) ? WEIGHT * WEIGHT_FITTED : 0;
+            count += is_one_remainder(p, i, d) ? WEIGHT_FITTED : 0;
         for (size_t k = 0; k < sizeof by / sizeof *by; k++)
-            count += (size_t)hidden_rounding(p, i, by[k]) * WEIGHT;
+            count += (size_t)hidden_rounding(p, i, by[k]);
         for (int j = 0; j < i; j++)
-            count += differs_both_ways(p, i, j) ? 0 : WEIGHT;
+            count += differs_both_ways(p, i, j) ? 0 : 1;
     }
     return count;
 }
 
+/* The best of so many choices for symbol i; those before it are chosen. */
+static void settle_symbol(Dims *t, const Dim *symbols, int i, Plan *p)
+{
+    enum { TURNS = 256 };
+    size_t least = SIZE_MAX, confused = SIZE_MAX;
+    Plan   best = *p;
+    for (int turn = 0; turn < TURNS; turn++) {
+        choose(t, symbols, i, turn, p);
+        size_t hidden = hidden_remainders(p, i + 1);
+        if (hidden > least)
+            continue;
+        size_t alike = confusions(t, symbols, i + 1, p);
+        if (hidden == least && alike >= confused)
+            continue;
+        least = hidden;
+        confused = alike;
+        best = *p;
+    }
+    *p = best;
+}
+
 void p2o_plan_sizes(Dims *t, const Dim *symbols, int n, Plan *out)
 {
-    enum { TURNS = 128 };
-    size_t least = SIZE_MAX;
-    for (int turn = 0; turn < TURNS && n > 0; turn++) {
-        Plan   p = { 0 };
-        choose(t, symbols, n, turn, &p);
-        size_t confused = confusions(t, symbols, n, &p) + hidden_remainders(&p, n);
-        if (confused >= least)
-            continue;
-        least = confused;
-        *out = p;
-    }
+    choose_equal(t, symbols, n, n, out);
+    for (int i = 0; i < n; i++)
+        settle_symbol(t, symbols, i, out);
 }

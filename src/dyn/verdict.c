@@ -123,25 +123,6 @@ static unsigned bases_in(const Expr *x)
     return x->op == EXPR_SIZE ? 1u << x->base : bases_in(x->a) | bases_in(x->b);
 }
 
-typedef struct Sought {
-    Dim  sym;
-    bool found;
-} Sought;
-
-static void find_symbol(void *user, Dim sym)
-{
-    Sought *s = user;
-    s->found |= sym == s->sym;
-}
-
-static void find_shared(void *user, Dim sym)
-{
-    Sought *s = user;
-    Sought  one = { .sym = sym };
-    p2o_dim_symbols(s->sym, find_symbol, &one);
-    s->found |= one.found;
-}
-
 /* Along an axis, people count by its own size. */
 static double bits_of_sizes(const Evidence *e, const Reading *r)
 {
@@ -149,12 +130,11 @@ static double bits_of_sizes(const Evidence *e, const Reading *r)
     double   bits = 0;
     bool     own = false;
     for (int i = 0; i < r->of->n; i++) {
-        Sought s = { .sym = e->own };
         if (!(used & 1u << i))
             continue;
-        p2o_dim_symbols(r->of->dim[i], find_shared, &s);
-        own |= s.found;
-        bits += s.found ? 0 : BITS_OTHER;
+        bool kin = p2o_dim_are_kin(r->of->dim[i], e->own);
+        own |= kin;
+        bits += kin ? 0 : BITS_OTHER;
     }
     return bits + (own ? BITS_OWN : 0);
 }
@@ -252,11 +232,9 @@ static unsigned symbols_in(const Reading *r)
 {
     unsigned bases = bases_in(r->expr), used = 0;
     for (size_t k = 0; k < r->of->nsymbol && k < MAX_BASES; k++) {
-        Sought s = { .sym = r->of->symbols[k] };
         for (int i = 0; i < r->of->n; i++)
-            if (bases & 1u << i)
-                p2o_dim_symbols(r->of->dim[i], find_symbol, &s);
-        used |= s.found ? 1u << k : 0;
+            if (bases & 1u << i && p2o_dim_are_kin(r->of->symbols[k], r->of->dim[i]))
+                used |= 1u << k;
     }
     return used;
 }

@@ -565,3 +565,28 @@ void p2o_dim_assumed_range(Dims *t, Dim d, int64_t *lo, int64_t *hi)
     Dim   up = d ? p2o_dim_subst(t, d, shifted_symbol, &s) : NULL;
     p2o_dim_range(t, up ? up : d, lo, hi);
 }
+
+typedef struct Sought {
+    Dim  in, sym;
+    bool found;
+} Sought;
+
+static void see_sought(void *user, Dim sym)
+{
+    Sought *s = user;
+    s->found |= sym == s->sym;
+}
+
+static void seek_symbol(void *user, Dim sym)
+{
+    Sought *s = user;
+    s->sym = sym;
+    p2o_dim_symbols(s->in, see_sought, s);
+}
+
+bool p2o_dim_are_kin(Dim a, Dim b)
+{
+    Sought s = { .in = b };
+    p2o_dim_symbols(a, seek_symbol, &s);
+    return s.found;
+}

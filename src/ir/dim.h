@@ -112,6 +112,8 @@ Dim p2o_dim_subst(Dims *t, Dim d, DimReplaceFn *fn, void *user);
 /* Calls fn for each distinct symbol, in order of first appearance. */
 typedef void DimVisitFn(void *user, Dim sym);
 void p2o_dim_symbols(Dim d, DimVisitFn *fn, void *user);
+/* Some symbol is in both. */
+bool p2o_dim_are_kin(Dim a, Dim b);
 
 /* Structure, for code that turns a Dim into something else (nodes, text). */
 typedef enum DimKind {

@@ -55,6 +55,7 @@ typedef struct AtenOp {
     const char  *made;       /* by modules of torch.nn: "output_size:axis"; see NumberMade */
     IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always does something */
     Neutral      neutral;
+    bool         indexing;   /* x[:, 1:] makes it: the axis is not written down */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */

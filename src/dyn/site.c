@@ -249,66 +249,62 @@ static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
     VEC_PUSH(w->s->prog->arena, &w->s->list, x);
 }
 
-/* Any number of a call, axes too: each needs a place in the line. */
-static void **use_slot(Sites *s, const Call *c, const char *of, double v)
+/* How often calls of a line have a number, axes counted: each needs a place in the line.  `of`: in
+ * all, of an operator, or of one call.  1.0 is another number than 1. */
+static uintptr_t count_of(Sites *s, Loc line, const char *of, double v, bool is_float, int more)
 {
-    return p2o_map_slot(&s->uses, str_of(p2o_printf(s->prog->arena, "%u %s %.17g", c->loc, of, v)));
+    const char *key = p2o_printf(s->prog->arena, "%u %s %c%.17g", line, of, "if"[is_float], v);
+    void      **slot = p2o_map_slot(&s->uses, str_of(key));
+    *slot = (void *)((uintptr_t)*slot + (uintptr_t)more);
+    return (uintptr_t)*slot;
 }
 
-/* x[:, 1:] says which axis by commas. */
-static bool axis_is_implied(const Call *c)
+static bool is_same_in_captures(const Collecting *w, const LinedCall *row, int arg, int item)
 {
-    for (int k = 0; k < c->nargs; k++)
-        if (p2o_op_role(c->op, &c->schema->args[k]) == NUMBER_PLACE)
-            return true;
-    return false;
+    const Arg *own = &row->call->args[arg];
+    double     v, first;
+    number_in(item < 0 ? own : &own->items[item], &first);
+    for (int k = 1; k < w->l->n; k++)
+        if (arg_in(row, k, arg, item) && number_in(arg_in(row, k, arg, item), &v) && v != first)
+            return false;
+    return true;
 }
 
-static int uses_in(const Call *c, double v)
+/* Of an operator that a line calls again and again, the call with most uses counts; a slice and
+ * what is written back through it are one.  What differs between captures is no number. */
+static void count_use(Collecting *w, const LinedCall *row, const Arg *x, int arg, int item)
 {
-    int    n = 0;
-    double w;
-    bool   implied = axis_is_implied(c);
-    for (int k = 0; k < c->nargs; k++) {
-        const SchemaArg *s = &c->schema->args[k];
-        const Arg       *x = &c->args[k];
-        if (is_default(s, p2o_op_role(c->op, s), v))
-            continue;
-        n += number_in(x, &w) && w == v &&
-             !(implied && p2o_op_role(c->op, s) == NUMBER_SETTING);
-        for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-            n += number_in(&x->items[i], &w) && w == v &&
-                 !(i && s->list_size > 0 && same_number(&x->items[i - 1], &x->items[i]));
-    }
-    return n;
-}
-
-/* Of an operator that a line calls again and again, the call with most uses counts. */
-static void count_use(Collecting *w, const Call *c, const Arg *x)
-{
-    double v;
-    if (!number_in(x, &v))
+    const Call      *c = row->call;
+    const SchemaArg *s = &c->schema->args[arg];
+    NumberRole       role = p2o_op_role(c->op, s);
+    double           v;
+    bool             is_float = x->kind == ARG_FLOAT;
+    if (!number_in(x, &v) || is_default(s, role, v) ||
+        (c->op->indexing && role == NUMBER_SETTING) || !is_same_in_captures(w, row, arg, item) ||
+        (item > 0 && s->list_size > 0 && same_number(x - 1, x)))
         return;
-    uintptr_t n = (uintptr_t)uses_in(c, v);
-    void    **most = use_slot(w->s, c, c->target, v);
-    uintptr_t more = n > (uintptr_t)*most ? n - (uintptr_t)*most : 0;
-    *most = (void *)((uintptr_t)*most + more);
-    void **all = use_slot(w->s, c, "", v);
-    *all = (void *)((uintptr_t)*all + more);
+    const char *call = p2o_printf(w->s->prog->arena, "call %zu", (size_t)(row - w->l->calls.at));
+    const char *of = c->op->indexing ? "[]" : c->target;
+    uintptr_t   n = count_of(w->s, c->loc, call, v, is_float, 1);
+    if (n <= count_of(w->s, c->loc, of, v, is_float, 0))
+        return;
+    count_of(w->s, c->loc, of, v, is_float, 1);         /* the most, which n is now */
+    count_of(w->s, c->loc, "", v, is_float, 1);
 }
 
-static void count_uses(Collecting *w, const Call *c)
+static void count_uses(Collecting *w, const LinedCall *row)
 {
-    for (int k = 0; k < c->nargs; k++) {
-        count_use(w, c, &c->args[k]);
-        for (uint32_t i = 0; c->args[k].kind == ARG_LIST && i < c->args[k].n; i++)
-            count_use(w, c, &c->args[k].items[i]);
+    for (int k = 0; k < row->call->nargs; k++) {
+        const Arg *x = &row->call->args[k];
+        count_use(w, row, x, k, -1);
+        for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+            count_use(w, row, &x->items[i], k, (int)i);
     }
 }
 
 static void see_call(Collecting *w, const LinedCall *row)
 {
-    count_uses(w, row->call);
+    count_uses(w, row);
     for (int k = 0; k < row->call->nargs; k++) {
         const Arg *x = &row->call->args[k];
         if (x->kind == ARG_INT || x->kind == ARG_FLOAT)
@@ -339,7 +335,7 @@ static Spelled is_spelled(Collecting *w, const Site *x)
     void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
     if ((uintptr_t)times < (uintptr_t)*slot)
         return SPELLED_NO;
-    uintptr_t uses = (uintptr_t)*use_slot(w->s, x->call, "", number);
+    uintptr_t uses = count_of(w->s, x->call->loc, "", number, x->arg->kind == ARG_FLOAT, 0);
     return (uintptr_t)times < uses ? SPELLED_SHARED : SPELLED_YES;
 }
 
@@ -366,7 +362,7 @@ void p2o_site_note(Sites *s, Call *c, double v)
     for (int k = 0; k < p2o_ncapture(s->bind); k++)
         site->at[k] = v;
     int       times = p2o_spelled_times(p2o_place_at(s->prog->diags, c->loc), v);
-    uintptr_t uses = (uintptr_t)*use_slot(s, c, "", v);
+    uintptr_t uses = count_of(s, c->loc, "", v, false, 0);
     site->spelled = times < 0               ? SPELLED_UNKNOWN
                     : !times                ? SPELLED_NO
                     : (uintptr_t)times > uses ? SPELLED_YES

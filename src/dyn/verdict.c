@@ -8,7 +8,7 @@
 /* Bits, held against what the suite of modules (test/sizes) shows to be right and wrong. */
 enum {
     MARGIN = 4,
-    MARGIN_WHICH = 4,           /* more, over readings of other sizes from few captures: which one
+    MARGIN_WHICH = 3,           /* more, over readings of other sizes from few captures: which one
                                  * is meant is told only where they moved apart */
     FEW_CAPTURES = 2,
     PAID_SHORT = 1,             /* an expression may cost this more than it explains: both are

@@ -96,7 +96,8 @@ static int64_t probe_at(Dims *t, Dim sym, int k, int i)
 {
     enum { NDIVISIBLE = 4 };
     static const int64_t sizes[NPROBE] = { 1, 2, 3, 5, 4, 7, 6, 9, 16, 11, 23, 30, 47, 85, 101, 263,
-                                           48, 240, 720, 5040 };
+                                           8, 10, 12, 13, 14, 15, 17, 18, 19, 21, 25, 27, 33, 37,
+                                           43, 59, 62, 71, 94, 115, 48, 240, 720, 5040 };
     int64_t              lo, hi, spread = sizes[i] / 3 + 2;
     bool                 divisible = i >= NPROBE - NDIVISIBLE;
     int64_t              v = divisible ? sizes[i] * (1 + (k + i) % 3)

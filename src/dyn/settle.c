@@ -274,7 +274,7 @@ static bool value_at_probe(const Settling *s, Dim d, int i, int64_t *v)
  * claimed to be right.  Probes must be left to tell others apart. */
 static void keep_seen_remainders(Settling *s, Dim sym)
 {
-    enum { FEWEST = 6 };
+    enum { FEWEST = 12 };
     bool    kept[NPROBE];
     int     n = 0;
     int64_t by, rest, v;

@@ -330,11 +330,25 @@ static void add_fixed(Settling *s, int64_t size)
         *p2o_map_slot(&s->fixed, (Str){ (const char *)key, sizeof *key }) = s;
 }
 
+/* Constants that forward() made are no part of the model. */
+static const bool *find_made(const Settling *s)
+{
+    bool *made = NEW_N(s->prog->arena, bool, (size_t)s->prog->nvar + 1);
+    for (size_t i = 0; i < s->lineup->calls.n; i++) {
+        const Call *c = s->lineup->calls.at[i].call;
+        if (c->op && c->op->lifts && c->nargs && c->args[0].kind == ARG_VAR)
+            made[c->args[0].var->id] = true;
+    }
+    return made;
+}
+
 static void find_fixed(Settling *s)
 {
+    const bool *made = find_made(s);
     s->fixed = (Map){ .arena = s->prog->arena };
     for (size_t i = 0; i < s->prog->weights.n; i++) {
-        const Tensor *t = s->prog->weights.at[i]->tensor;
+        const Var    *v = s->prog->weights.at[i];
+        const Tensor *t = made[v->id] ? NULL : v->tensor;
         for (int k = 0; t && k < t->rank; k++)
             add_fixed(s, t->sizes[k]);
     }
@@ -625,6 +639,50 @@ static bool holds_at_large_sizes(Settling *s)
     return true;
 }
 
+typedef struct Unbounded {
+    const Settling *s;
+    bool            all;
+} Unbounded;
+
+static void note_bounded(void *user, Dim sym)
+{
+    Unbounded *u = user;
+    int64_t    lo, hi;
+    p2o_range_needed(u->s->prog, u->s->bind, sym, &lo, &hi);
+    u->all &= hi == NO_UPPER;
+}
+
+/* 9 - n is no size of a tensor where nothing bounds n. */
+static bool is_negative_at_large(const Settling *s, Dim d)
+{
+    LargeSizes at = { .symbols = s->symbols.at, .n = s->symbols.n };
+    Unbounded  u = { s, true };
+    int64_t    v;
+    if (p2o_dim_is_int(d, NULL) || !p2o_large_eval(s->prog->dims, &at, d, &v) || v >= 0)
+        return false;
+    p2o_dim_symbols(d, note_bounded, &u);
+    return u.all;
+}
+
+static bool sizes_stay_positive(Settling *s)
+{
+    for (size_t i = 0; i < s->prog->main->calls.n; i++) {
+        const Call *c = s->prog->main->calls.at[i];
+        for (int k = 0; k < c->nouts; k++)
+            for (int j = 0; c->outs[k] && j < c->outs[k]->type.shape.rank; j++) {
+                Dim d = p2o_resolve(s->bind, c->outs[k]->type.shape.at[j]);
+                if (!is_negative_at_large(s, d))
+                    continue;
+                p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c->loc,
+                                p2o_unsettled_advice(s->prog),
+                                "%s: a size would be %s, which is negative at large sizes",
+                                c->target, p2o_dim_text(s->prog->dims, d));
+                return false;
+            }
+    }
+    return true;
+}
+
 /* What a site turned out to be, in a capture that was held out. */
 static bool is_as_found(const Settling *s, const Site *x, int k)
 {
@@ -868,7 +926,7 @@ static bool settle_sites(Settling *s)
         p2o_each_soft(s->bind, refuse_left_open, s);
     if (has_failed(s) || refuse_unsettled(s) || !weigh_rest(s) || !p2o_infer(s->prog, s->bind))
         return false;
-    if (!holds_at_large_sizes(s) || !holds_in_checks(s))
+    if (!holds_at_large_sizes(s) || !sizes_stay_positive(s) || !holds_in_checks(s))
         return false;
     keep_verdicts(s);
     p2o_claim_seen(s->prog, s->bind, s->symbols.at, s->symbols.n);

@@ -161,9 +161,10 @@ static bool is_default(const SchemaArg *s, NumberRole role, double v)
     return s->has_default && number_in(d, &usual) && usual == v;
 }
 
+/* What is left over is 0 of every other size: that it is the default says nothing. */
 static bool is_usual(const Site *x)
 {
-    return is_default(x->schema, x->role, x->at[0]) && !x->negative;
+    return x->role != NUMBER_REST && is_default(x->schema, x->role, x->at[0]) && !x->negative;
 }
 
 /* By its type: a step or a stride, but not an axis. */

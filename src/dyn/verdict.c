@@ -57,7 +57,7 @@ static double bits_as_number(const Evidence *e)
     double bits = BITS_NUMBER + p2o_number_bits(e->at[0]);
     if (!is_one_number(e))
         return INFINITY;
-    if ((e->usual && (e->role != NUMBER_REST || e->setting)) || e->role == NUMBER_SETTING)
+    if (e->usual || e->role == NUMBER_SETTING)
         return BITS_SETTING;
     if (e->spelled == SPELLED_YES || e->setting)
         return BITS_SPELLED;
@@ -80,6 +80,8 @@ static bool is_computed(const Evidence *e, const Verdict *v)
     bool lacks = e->spelled == SPELLED_NO;
     if (e->setting || e->usual || e->ncapture > FEW_CAPTURES)
         return false;
+    if (e->role == NUMBER_REST && e->ncapture == 1 && e->at[0] == 0)
+        return e->spelled != SPELLED_YES;       /* of an even size it may well be 1 */
     return (e->idle && (lacks || e->ncapture == 1)) ||
            (e->ncapture == 1 && lacks && (small || v->number_bits > DEAREST));
 }

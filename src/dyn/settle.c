@@ -443,6 +443,12 @@ static bool take_as_one(Settling *s, const Site *x, const Reading *a, const Read
     return true;
 }
 
+/* A slice of the whole axis in all captures: x[k : n - k] at sizes where k is 0, perhaps. */
+static bool cuts_nothing(const Evidence *e, Dim end)
+{
+    return e->role == NUMBER_PLACE && end && end == e->own && e->moved < ENOUGH_MOVED;
+}
+
 /* Takes what the captures say of an open site; false: they do not say. */
 static bool take_verdict(Settling *s, Site *x, bool numbers)
 {
@@ -455,6 +461,8 @@ static bool take_verdict(Settling *s, Site *x, bool numbers)
     Dim to = x->verdict.kind == VERDICT_SIZE
                  ? p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr)
                  : NULL;
+    if (cuts_nothing(&e, to))
+        return false;
     if (to)
         bind_site(s, x, to);
     return to || (x->differs && take_as_one(s, x, x->verdict.best, x->verdict.rival));

@@ -28,9 +28,10 @@ RANGE = 4096                    # sizes that are tried for where a range ends
 Place = Tuple[str, int]         # input, axis
 
 
-_PYTHON = {"math": math, "operator": operator, "min": min, "max": max, "torch": types.SimpleNamespace(
+_PYTHON: Dict[str, Any] = {"math": math, "operator": operator, "min": min, "max": max}
+_PYTHON["torch"] = types.SimpleNamespace(
     sym_float=float, sym_int=int, sym_max=max, sym_min=min, sym_not=operator.not_,
-    sym_sqrt=math.sqrt, _sym_sqrt=math.sqrt)}
+    sym_sqrt=math.sqrt, _sym_sqrt=math.sqrt)
 
 
 class Guards:

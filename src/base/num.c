@@ -134,3 +134,13 @@ uint16_t p2o_f32_to_f16(float x)
     uint32_t m = (u & 0x7FFFFFFF) + 0xFFF + ((u >> 13) & 1);
     return (uint16_t)(sign | ((m - (112u << 23)) >> 13));
 }
+
+int64_t p2o_gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t r = b == -1 ? 0 : a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 && a != INT64_MIN ? -a : a;
+}

@@ -31,4 +31,6 @@ float    p2o_bf16_to_f32(uint16_t h);
 uint16_t p2o_f32_to_f16(float x);                       /* round to nearest even */
 uint16_t p2o_f32_to_bf16(float x);
 
+int64_t p2o_gcd(int64_t a, int64_t b);  /* not negative, but for INT64_MIN */
+
 #endif

@@ -11,8 +11,8 @@
 static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122, 106 },
                                                 { 40, 51, 34, 61, 46, 37, 58, 67 },
                                                 { 9, 8, 11, 14, 13, 12, 10, 15 } };
-/* Those of the second are powers of two and squares.  The last are those of a check in which all symbols are equal: some models do otherwise with
- * squares. */
+/* Those of the second are powers of two and squares.  The last are those of a check in which all
+ * symbols are equal: some models do otherwise with squares. */
 static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
                                                 { 16, 64, 16, 64, 16, 64, 16, 64 },
                                                 { 20, 30, 100, 50, 25, 60, 90, 80 },

@@ -1,5 +1,6 @@
 #include "dyn/seen.h"
 
+#include "base/num.h"
 #include "dyn/range.h"
 
 typedef struct Seen {                   /* of a size, in all captures */
@@ -46,16 +47,6 @@ static void claim_least(Program *p, Bindings *b, Dim sym, Seen s)
         p2o_range_claim(p, b, sym, s.lo);
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
 bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
 {
@@ -66,7 +57,7 @@ bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
         return false;
     for (int k = 1; k < p2o_ncapture(b); k++)
         if (p2o_hint_at(b, sym, k, &v))
-            *by = common_divisor(*by, v - first);
+            *by = p2o_gcd(*by, v - first);
     if (*by && (p2o_ncapture(b) < SEVERAL || *by > MOST))
         *by = *by % 2 ? 1 : 2;
     *rest = *by ? first % *by : 0;

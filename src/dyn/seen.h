@@ -1,9 +1,9 @@
 /* What captures at fixed sizes saw of the sizes, and what is claimed of others.
  *
- * A Python branch that no capture took is not in the program.  So the interval of each size that was
- * seen is said; and what every capture had in common (all sizes odd, or multiples of 4, one always
- * less than another, none of 1) is not claimed to be otherwise: it is in the notes and in the file's
- * metadata. */
+ * A Python branch that no capture took is not in the program.  So the interval of each size that
+ * was seen is said; and what every capture had in common (all sizes odd, or multiples of 4, one
+ * always less than another, none of 1) is not claimed to be otherwise: it is in the notes and in
+ * the file's metadata. */
 #ifndef P2O_DYN_SEEN_H
 #define P2O_DYN_SEEN_H
 

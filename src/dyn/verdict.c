@@ -149,8 +149,8 @@ static bool is_cut_end(const Evidence *e, const Reading *r)
            x->a->op == EXPR_SIZE && x->b->op == EXPR_NUMBER && r->of->dim[x->a->base] == e->own;
 }
 
-/* An expression has at most ten numbers: those in the parts of a product, a power, a factor, what is
- * added and what it is cut at. */
+/* An expression has at most ten numbers: those in the parts of a product, a power, a factor, what
+ * is added and what it is cut at. */
 static double bits_here(const Evidence *e, const Reading *r)
 {
     double said[16];

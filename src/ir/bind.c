@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/num.h"
 #include "base/vec.h"
 
 typedef struct Binding {
@@ -268,16 +269,6 @@ static bool hints_differ(Bindings *b, Dim x, Dim y)
     return false;
 }
 
-static int64_t gcd_of(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* The number and the atoms that divide every term: 50*batch - 150 = 0 says the same as batch - 3 = 0,
  * and b*x - b*y = 0 is taken to say x = y. */
 static Dim without_common_factor(Dims *t, Dim diff)
@@ -286,7 +277,7 @@ static Dim without_common_factor(Dims *t, Dim diff)
     int     n = p2o_dim_nterm(diff);
     for (int i = 0; i < n; i++) {
         int64_t coef = p2o_dim_term(diff, i)->coef;
-        g = coef == INT64_MIN ? 1 : gcd_of(g, coef);
+        g = coef == INT64_MIN ? 1 : p2o_gcd(g, coef);
     }
     Dim small = g > 1 ? p2o_dim_exact_div(t, diff, p2o_dim_int(t, g)) : diff;
     if (!small)

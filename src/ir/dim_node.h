@@ -86,7 +86,6 @@ const Mono *p2o_mono_mul(Dims *t, const Mono *a, const Mono *b);
 const Mono *p2o_mono_div(Dims *t, const Mono *a, const Mono *b);        /* NULL: not a multiple */
 /* The largest monomial that divides every part; `seed` NULL, or another one it must divide. */
 const Mono *p2o_mono_common(Dims *t, int n, const Part *at, const Mono *seed);
-int64_t     p2o_gcd(int64_t a, int64_t b);      /* not negative, but for INT64_MIN */
 
 /* p += k * m * (the sum of the n parts); false on overflow and past the limits. */
 bool p2o_poly_add(Dims *t, Poly *p, int n, const Part *at, int64_t k, const Mono *m);

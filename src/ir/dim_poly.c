@@ -6,16 +6,6 @@
 #include "base/num.h"
 #include "ir/dim_node.h"
 
-int64_t p2o_gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t r = b == -1 ? 0 : a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 && a != INT64_MIN ? -a : a;
-}
-
 int p2o_atom_order(Dim a, Dim b)
 {
     bool opaque_a = a->kind != DIM_SYM, opaque_b = b->kind != DIM_SYM;

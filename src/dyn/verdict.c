@@ -224,9 +224,22 @@ static bool is_unseen_clamp(const Evidence *e, const Reading *r)
     return true;
 }
 
+/* n % 2 is 0 where all sizes are even. */
+static bool is_number_where_allowed(const Evidence *e, const Reading *r)
+{
+    int n = 0;
+    for (int i = 0; e->allowed && i < NPROBE; i++) {
+        if (e->allowed[i] && r->at[i] != e->at[0])
+            return false;
+        n += e->allowed[i];
+    }
+    return n > 0;
+}
+
 static bool is_the_number(const Evidence *e, const Reading *r)
 {
-    return is_one_number(e) && (is_cut_to_number(e, r) || is_unseen_clamp(e, r));
+    return is_one_number(e) && (is_cut_to_number(e, r) || is_unseen_clamp(e, r) ||
+                                is_number_where_allowed(e, r));
 }
 
 /* The symbols of the inputs in a reading, as bits. */

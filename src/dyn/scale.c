@@ -1,10 +1,8 @@
 #include "dyn/scale.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/num.h"
 #include "base/vec.h"
 
 /* Bits. */
@@ -64,14 +62,15 @@ static double bits_told(double x)
     return fmin(bits_of_fraction(x), bits_of_fraction(x * x));
 }
 
-/* The shortest decimal number within reach. */
+/* The shortest decimal number within reach.  A whole number of at most 13 digits times or divided by
+ * a power of ten is the double that Python reads, and no locale has a say. */
 static double shortened(double v, double room)
 {
-    char text[40];
+    int exponent = v == 0 || !isfinite(v) ? 0 : (int)floor(log10(fabs(v)));
     for (int digits = 1; digits <= 13; digits++) {
-        double x;
-        snprintf(text, sizeof text, "%.*e", digits - 1, v);
-        if (p2o_parse_f64(str_of(text), &x) && fabs(x - v) <= room)
+        int    k = digits - 1 - exponent;
+        double ten = pow(10, abs(k)), x = k >= 0 ? round(v * ten) / ten : round(v / ten) * ten;
+        if (fabs(x - v) <= room)
             return x;
     }
     return v;

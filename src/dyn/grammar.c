@@ -172,11 +172,11 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_CEIL: return y == 0 ? NAN : ceil(x / y);
     case EXPR_MOD: return y == 0 ? NAN : x - y * floor(x / y);
     case EXPR_LACK: return y == 0 ? NAN : y * ceil(x / y) - x;
-    case EXPR_MIN: return x < y ? x : y;
-    case EXPR_MAX: return x > y ? x : y;
+    case EXPR_MIN: return x <= y ? x : x > y ? y : NAN;         /* as PyTorch has it, not fmin */
+    case EXPR_MAX: return x >= y ? x : x < y ? y : NAN;
     case EXPR_ROOT: return x < 0 ? NAN : floor(sqrt(x));
     case EXPR_BITS: return x < 1 ? 0 : floor(log2(x)) + 1;
-    case EXPR_POWER: return x < 0 || x > 52 ? NAN : ldexp(1, (int)x);
+    case EXPR_POWER: return x >= 0 && x <= 52 ? ldexp(1, (int)x) : NAN;
     case EXPR_SCALED: return trunc(number * x);
     case EXPR_RAISED: return ceil(number * x);
     case EXPR_ROUNDED: return nearbyint(number * x);    /* halves to even, as Python has it */

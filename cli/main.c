@@ -22,6 +22,8 @@ typedef struct Options {
     p2o_external external;
     double      atol, rtol;
     bool        quiet, verify, json;
+    bool        without[MOST];          /* of checks: left out */
+    bool        holds_back;             /* messages of an attempt that may be made again */
 } Options;
 
 static const char usage_text[] =
@@ -60,8 +62,15 @@ static int exit_code(p2o_status s)
 static void show_diag(void *user, const p2o_diagnostic *d)
 {
     const Options *o = user;
-    if (!o->quiet || d->severity == P2O_ERROR)
+    if (!o->holds_back && (!o->quiet || d->severity == P2O_ERROR))
         fprintf(stderr, "%s\n", d->text);
+}
+
+static void show_held_back(p2o_conversion *c, Options *o)
+{
+    o->holds_back = false;
+    for (size_t i = 0; i < p2o_diag_count(c); i++)
+        show_diag(o, p2o_diag_at(c, i));
 }
 
 static void show_line(void *user, const char *line)
@@ -165,7 +174,7 @@ static p2o_status write_report(p2o_conversion *c, const char *path)
     return ok ? P2O_OK : P2O_ERR_IO;
 }
 
-static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t models, const char *out)
+static p2o_status make_model(p2o_conversion *c, const Options *o, size_t models)
 {
     p2o_status s = P2O_OK;
     for (size_t i = 0; i < models && s == P2O_OK; i++)
@@ -173,7 +182,7 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t mode
     if (o->ncheck && s == P2O_OK)
         s = p2o_read_checks(c);
     for (size_t i = 0; i < o->ncheck && s == P2O_OK; i++)
-        s = p2o_read_file(c, o->checks[i]);
+        s = o->without[i] ? P2O_OK : p2o_read_file(c, o->checks[i]);
     for (size_t i = 0; i < o->ndim && s == P2O_OK; i++)
         s = p2o_set_dim(c, o->dims[i]);
     for (size_t i = 0; i < o->ninput && s == P2O_OK; i++)
@@ -184,13 +193,58 @@ static p2o_status convert_steps(p2o_conversion *c, const Options *o, size_t mode
         s = p2o_set_input_names(c, o->input_names);
     if (s == P2O_OK && o->output_names)
         s = p2o_set_output_names(c, o->output_names);
-    if (s == P2O_OK)
-        s = p2o_convert(c);
+    return s == P2O_OK ? p2o_convert(c) : s;
+}
+
+/* Checks at sizes of 1, which are not claimed without them, are left out. */
+static bool leaves_out_ones(p2o_conversion *c, Options *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < o->ncheck; i++)
+        any |= o->without[i] = p2o_check_has_one(c, i);
+    return any;
+}
+
+static void tell_left_out(p2o_conversion *failed, const Options *o)
+{
+    size_t i = 0;
+    while (i < p2o_diag_count(failed) && p2o_diag_at(failed, i)->severity != P2O_ERROR)
+        i++;
+    fprintf(stderr, "pt2onnx: warning: sizes of 1 are not claimed, the model is another there: %s\n",
+            i < p2o_diag_count(failed) ? p2o_diag_at(failed, i)->message : "");
+    for (i = 0; i < o->ncheck; i++)
+        if (o->without[i])
+            fprintf(stderr, "  left out: --check %s\n", o->checks[i]);
+}
+
+/* At sizes of 1 models and PyTorch often do otherwise.  Where checks there do not fit, the model is
+ * made for 2 and more. */
+static p2o_status make_with_checks(p2o_conversion **c, Options *o, size_t models)
+{
+    o->holds_back = true;
+    p2o_status s = make_model(*c, o, models);
+    if ((s == P2O_ERR_DYNAMIC || s == P2O_ERR_UNSUPPORTED) && leaves_out_ones(*c, o)) {
+        p2o_conversion *again = new_handle(o), *failed = *c;
+        if (!again)
+            return P2O_ERR_NOMEM;
+        s = make_model(again, o, models);
+        if (s == P2O_OK && !o->quiet)
+            tell_left_out(failed, o);
+        p2o_free(failed);
+        *c = again;
+    }
+    show_held_back(*c, o);
+    return s;
+}
+
+static p2o_status convert_steps(p2o_conversion **c, Options *o, size_t models, const char *out)
+{
+    p2o_status s = o->ncheck ? make_with_checks(c, o, models) : make_model(*c, o, models);
     if (o->dump)
-        show_dumps(c, o->dump);
+        show_dumps(*c, o->dump);
     if (s == P2O_OK && o->report)           /* first: after a failure there is no model */
-        s = write_report(c, o->report);
-    return s == P2O_OK ? write_checked(c, o, out) : s;
+        s = write_report(*c, o->report);
+    return s == P2O_OK ? write_checked(*c, o, out) : s;
 }
 
 static void show_result(p2o_conversion *c, const char *out, double seconds)
@@ -257,7 +311,7 @@ static int command_convert(Options *o)
     clock_gettime(CLOCK_MONOTONIC, &t0);
     if (!o->quiet)
         print_start(o, out);
-    p2o_status s = convert_steps(c, o, models, out);
+    p2o_status s = convert_steps(&c, o, models, out);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     if (s == P2O_OK && !o->quiet)
         show_result(c, out, (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
@@ -305,13 +359,15 @@ static int command_run(Options *o)
     return finish(c, s);
 }
 
-/* {"captures": [{..}, ..], "checks": [..]} as lines, and as Python that makes the files. */
+/* {"captures": [{..}, ..], "checks": [..], "ones": [..]} as lines, and as Python that makes
+ * the files. */
 static void show_plan(const Options *o, const char *json)
 {
-    static const char *const titles[] = { "captures", "checks" };
-    char        names[2][4096] = { "", "" };
+    static const char *const titles[] = { "captures", "checks", "ones" };
+    static const char *const files[] = { "capture", "check", "one" };
+    char        names[3][4096] = { "", "", "" };
     const char *at = json;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         int n = 0;
         at = strstr(at, titles[k]);
         for (at = strchr(at, '['); *at && *at != ']'; at++) {
@@ -319,7 +375,7 @@ static void show_plan(const Options *o, const char *json)
             if (*at != '{' || !end)
                 continue;
             char name[32];
-            snprintf(name, sizeof name, "%s%d.pt2", k ? "check" : "capture", ++n);
+            snprintf(name, sizeof name, "%s%d.pt2", files[k], ++n);
             printf("%s: %.*s\n", name, (int)(end - at - 1), at + 1);
             strncat(names[k], k ? " --check " : " ", sizeof names[k] - strlen(names[k]) - 1);
             strncat(names[k], name, sizeof names[k] - strlen(names[k]) - 1);
@@ -333,7 +389,7 @@ static void show_plan(const Options *o, const char *json)
            "pt2onnx%s OUT.onnx", json, names[0]);
     for (size_t i = 0; i < o->ninput; i++)
         printf(" --input '%s'", o->inputs[i]);
-    printf("%s\n", names[1]);
+    printf("%s%s\n", names[1], names[2]);
 }
 
 static int command_plan(Options *o)

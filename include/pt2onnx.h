@@ -112,6 +112,12 @@ P2O_API p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t 
  * sizes, which must line up call by call. */
 P2O_API p2o_status p2o_read_checks(p2o_conversion *c);
 
+P2O_API size_t p2o_captures_limit(void);        /* captures and checks that one conversion reads */
+
+/* Whether check k, from 0, has a size of 1 where every capture has a larger one.  If it keeps a model from being
+ * converted, that can be done without it, and sizes of 1 are not claimed then. */
+P2O_API int p2o_check_has_one(const p2o_conversion *c, size_t k);
+
 /* What is dynamic; between reading and converting. */
 P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);          /* "x:batch,seq,10" */
 P2O_API p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json);   /* {"x": {"0": "batch"}} */
@@ -120,7 +126,8 @@ P2O_API p2o_status p2o_set_input_names(p2o_conversion *c, const char *names);   
 P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
 
 /* Sizes to take captures at, for the names given with p2o_set_input and the ranges given with p2o_set_dim; no
- * program is needed: {"captures": [{"batch": 2, "seq": 97}, ...], "checks": [...]}. */
+ * program is needed: {"captures": [{"batch": 2, "seq": 97}, ...], "checks": [...], "ones": [...]}; ones are
+ * further checks, at sizes of 1. */
 P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
 P2O_API p2o_status p2o_convert(p2o_conversion *c);

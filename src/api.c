@@ -262,6 +262,38 @@ static p2o_status step_read_checks(p2o_conversion *c, const void *arg)
 
 p2o_status p2o_read_checks(p2o_conversion *c) { return guarded(c, step_read_checks, NULL); }
 
+static bool is_larger_in_captures(const p2o_conversion *c, size_t input, int axis)
+{
+    for (int i = 0; i < c->nfit; i++) {
+        const Body *b = c->programs[i]->main;
+        Shape       s = input < b->inputs.n ? b->inputs.at[input]->recorded.shape : (Shape){ 0 };
+        int64_t     n;
+        if (axis >= s.rank || !p2o_dim_is_int(s.at[axis], &n) || n <= 1)
+            return false;
+    }
+    return true;
+}
+
+size_t p2o_captures_limit(void)
+{
+    return MAX_CAPTURES;
+}
+
+int p2o_check_has_one(const p2o_conversion *c, size_t k)
+{
+    if (k >= (size_t)(c->nprogram - c->nfit))
+        return false;
+    const Body *b = c->programs[c->nfit + (int)k]->main;
+    for (size_t i = 0; i < b->inputs.n; i++) {
+        Shape   s = b->inputs.at[i]->recorded.shape;
+        int64_t n;
+        for (int axis = 0; axis < s.rank; axis++)
+            if (p2o_dim_is_int(s.at[axis], &n) && n == 1 && is_larger_in_captures(c, i, axis))
+                return true;
+    }
+    return false;
+}
+
 typedef struct ProgramStep {
     Str               json;
     const p2o_weight *weights;
@@ -392,6 +424,9 @@ static p2o_status step_plan(p2o_conversion *c, const void *arg)
     p2o_puts(&b, "], \"checks\": [");
     for (int k = 0; k < PLAN_CHECKS; k++)
         put_sizes(&b, symbols, n, plan.checks[k], !k);
+    p2o_puts(&b, "], \"ones\": [");
+    for (int k = 0; k < plan.nones; k++)
+        put_sizes(&b, symbols, n, plan.ones[k], !k);
     p2o_puts(&b, "]}");
     *(const char **)(uintptr_t)arg = b.at;
     return P2O_OK;

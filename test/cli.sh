@@ -56,6 +56,11 @@ expect 0 'wrote' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/res
 expect 4 'part ways' "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/no.onnx" \
     --check "$top/test/model/data/pyramid.a.pt2"
 
+# a model that does otherwise at a size of 1: made without that check, which is said
+expect 0 'warning: sizes of 1 are not claimed' "$top/test/model/data/lone.a.pt2" "$top/test/model/data/lone.b.pt2" \
+    "$dir/lone.onnx" --check "$top/test/model/data/lone.c.pt2"
+check "what a lone row does is not claimed" sh -c "'$pt2onnx' inspect '$dir/lone.onnx' | grep -q 'min.:2'"
+
 # a capture with dynamic sizes, held against one with a size of 1: claimed then
 expect 0 'sizes below 2 were not captured' "$top/test/model/data/residual.pt2" "$dir/unclaimed.onnx"
 expect 0 'wrote' "$top/test/model/data/residual.pt2" "$dir/claimed.onnx" --check "$top/test/model/data/residual.one.pt2"
@@ -64,6 +69,8 @@ check "a size of 1 is claimed after a check" sh -c "! '$pt2onnx' inspect '$dir/c
 # where to take captures
 expect 0 '"captures": \[{"batch": [0-9]*, "seq": [0-9]*}' plan --input x:batch,seq,8 --json
 expect 0 'capture1.pt2' plan --input x:batch,seq,8 --dim seq=3..64
+expect 0 '"ones": \[{"batch": 1, "seq": 1}' plan --input x:batch,seq,8 --json
+expect 0 '"ones": \[\]' plan --input x:batch,8 --dim batch=2..9 --json
 expect 1 'no size has a name' plan --input x:4,8
 expect 1 'is no name for a size' plan --input 'x:a-b,8'
 

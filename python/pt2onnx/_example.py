@@ -48,7 +48,10 @@ def _resized(t: torch.Tensor, axis: int, n: int) -> torch.Tensor:
     out = t.index_select(axis, index % have)
     if t.is_floating_point() and not is_unreal(t):          # no two rounds alike: smaller, of the same sign
         shape = [-1 if k == axis else 1 for k in range(t.dim())]
-        out = out * (0.875 ** (index // have)).to(t.dtype).view(shape)
+        turn = (index // have).view(shape)
+        each = torch.arange(out.numel(), device=t.device, dtype=torch.float64).view(out.shape)
+        # Nor in proportion: where scores tie, the order is anybody's.
+        out = out * (0.875 ** turn * (1 - 0.1 * (turn > 0) * (each * 0.6180339887 % 1))).to(t.dtype)
     return out
 
 

@@ -59,6 +59,7 @@ def _library() -> ctypes.CDLL:
     if _loaded is None:
         lib = ctypes.CDLL(str(library_path()))
         lib.p2o_version.restype = c_char_p
+        lib.p2o_captures_limit.restype = c_size_t
         lib.p2o_options_init.argtypes = [POINTER(_Options), c_size_t]
         lib.p2o_options_init.restype = None
         lib.p2o_new.argtypes, lib.p2o_new.restype = [POINTER(_Options)], c_void_p
@@ -80,6 +81,11 @@ def _library() -> ctypes.CDLL:
 
 def version() -> str:
     return _library().p2o_version().decode()
+
+
+def captures_limit() -> int:
+    """How many captures and checks a conversion reads."""
+    return _library().p2o_captures_limit()
 
 
 def _text(x: Optional[bytes]) -> Optional[str]:

@@ -14,9 +14,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from ._capture import Subject, free_sizes
-from ._errors import CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError
+from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError,
+                      UnsupportedError)
 from ._example import Example, Sizes
-from ._library import Conversion
+from ._library import Conversion, captures_limit
 from ._pieces import Guards, Piece, compose
 from ._program import coarsest_float, program_weights
 from ._serialize import program_json
@@ -28,6 +29,7 @@ PIECES_SECONDS = 15.0
 PIECES_TRIED = 80               # sizes at which one of them must hold
 PIECES = 12                     # programs that branches on sizes may make
 ASKED = 6                       # further captures that a refusal may ask for
+LEFT = 3                        # of what the library reads are checks at least
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
 CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
 COMPARE_SECONDS = 20.0
@@ -58,6 +60,10 @@ def _words(sizes: Sizes) -> str:
 
 def _ones(sizes: Sizes) -> int:
     return sum(n == 1 for n in sizes.values())
+
+
+def _has_new_one(sizes: Sizes, captures: Sequence[Sizes]) -> bool:
+    return any(n == 1 and all(c[name] > 1 for c in captures) for name, n in sizes.items())
 
 
 def _has_nan(arrays: Sequence[Any]) -> bool:
@@ -98,7 +104,7 @@ class Module:
             asked = self.plan.ask(others + few)
         smallest = self.plan.near({n: 1 for n in self.plan.start})
         self._captures = asked["captures"]
-        rest = [smallest, self.plan.start] + asked["checks"]
+        rest = [smallest, self.plan.start] + asked["checks"] + asked["ones"]
         self._checks = [s for k, s in enumerate(rest) if s not in self._captures + rest[:k]]
 
     def _pin(self, names: Sequence[str]) -> None:
@@ -136,6 +142,9 @@ class Module:
                     yield functools.partial(self.symbolic, strict, held)
             if not strict and self._is_free(strict):
                 yield functools.partial(self.pieces, verify)
+        for strict in list(self._symbolic):
+            if self._is_free(strict):
+                yield functools.partial(self.symbolic, strict, False, guarded=True, ones=False)
         yield self.fixed
         if verify and True in self._symbolic:
             yield functools.partial(self.fixed, strict=True)
@@ -144,9 +153,11 @@ class Module:
         ep, read = self._fixed_at({})
         return Attempt(self.request.convert([read]), [ep], False)
 
-    def symbolic(self, strict: bool, held: Optional[bool], guarded: bool = False) -> Attempt:
+    def symbolic(self, strict: bool, held: Optional[bool], guarded: bool = False,
+                 ones: bool = True) -> Attempt:
         """`held`: against captures of which kind; None: against none.  `guarded`: only where what
-        PyTorch wrote down with the capture holds."""
+        PyTorch wrote down with the capture holds.  `ones`: at sizes of 1 as well, where PyTorch
+        often records another program; without, these are not claimed."""
         ep, sizes, fixed = self._symbolic_capture(strict)
         if fixed:
             raise DynamicError("PyTorch fixes %s in a symbolic capture" % ", ".join(fixed))
@@ -154,7 +165,8 @@ class Module:
         if guarded:
             guards = Guards(ep)
             wanted = [s for s in wanted if guards.hold(self._shapes(s))]
-        at = self._held([sizes], wanted, bool(held))
+        wanted = wanted if ones else self._without_ones(wanted, [sizes])
+        at = self._held([sizes], wanted, bool(held))[:captures_limit() - 1]
         checks = [self._fixed_at(s, bool(held))[1] for s in at]
         self.steps("converting")
         return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
@@ -224,26 +236,55 @@ class Module:
         return self._symbolic[strict]
 
     def fixed(self, strict: bool = False) -> Attempt:
+        """Captures at fixed sizes, lined up.  What a refusal asks for is captured as well, and what
+        a check does not agree with is learnt from it.  If that leads nowhere and only checks at
+        sizes of 1 were in the way, the model is made without them and claims no such size."""
         captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
         checks = self._held(captures, self._checks, strict)
+        without: Optional[Attempt] = None
         for left in range(ASKED, -1, -1):
-            read = [self._fixed_at(s, strict) for s in captures]
-            self.steps("converting")
             try:
-                done = self.request.convert([r for _, r in read],
-                                            [self._fixed_at(s, strict)[1] for s in checks])
-                return Attempt(done, [ep for ep, _ in read], False)
-            except (DynamicError, InputError) as e:
+                done = self._line_up(captures, checks, strict)
+                if without:
+                    without.conversion.close()
+                return done
+            except (DynamicError, InputError, UnsupportedError) as e:
+                without = without or self._line_up_without_ones(captures, checks, strict)
                 more = self._asked_by(e, captures, strict)
-                if not left or not more and not checks:
+                room = captures_limit() - LEFT - len(captures)
+                if not left or not more and not checks or room <= 0 or \
+                        isinstance(e, UnsupportedError):
+                    if without:
+                        return without
                     raise
-                # What a check does not agree with is learnt from it; others take its place.
-                captures += [more] if more else checks
+                captures += [more] if more else checks[:room]
                 checks = [s for s in checks if s not in captures]
                 if not checks:
                     checks = self._held(captures, [self.plan.near(s) for s in fresh], strict)
                     fresh = []
         raise AssertionError()
+
+    def _line_up(self, captures: Sequence[Sizes], checks: Sequence[Sizes],
+                 strict: bool) -> Attempt:
+        read = [self._fixed_at(s, strict) for s in captures]
+        held = [self._fixed_at(s, strict)[1] for s in checks[:captures_limit() - len(captures)]]
+        self.steps("converting")
+        done = self.request.convert([r for _, r in read], held)
+        return Attempt(done, [ep for ep, _ in read], False)
+
+    def _line_up_without_ones(self, captures: Sequence[Sizes], checks: Sequence[Sizes],
+                              strict: bool) -> Optional[Attempt]:
+        large = self._without_ones(checks, captures)
+        if len(large) == len(checks):
+            return None
+        try:
+            return self._line_up(captures, large, strict)
+        except (DynamicError, InputError, UnsupportedError):
+            return None
+
+    def _without_ones(self, checks: Sequence[Sizes], captures: Sequence[Sizes]) -> List[Sizes]:
+        """The user's own example is never left out."""
+        return [s for s in checks if s == self.plan.start or not _has_new_one(s, captures)]
 
     def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes],
                   strict: bool) -> Optional[Sizes]:

@@ -156,11 +156,12 @@ class SizePlan:
         return first
 
     def ask(self, ranges: List[str]) -> Dict[str, List[Sizes]]:
-        """Sizes for captures and for checks, by the library's plan."""
+        """Sizes for captures and for checks, by the library's plan; ones are further checks."""
         for _ in range(2):                      # the second time with a smaller basis
             basis = self.basis
             plan = _library_plan(basis, [r for r in ranges if r.split("=")[0] in basis])
-            out = {k: _unique(self.near(s, nth=2) for s in plan[k]) for k in ("captures", "checks")}
+            out = {k: _unique(self.near(s, nth=2) for s in plan.get(k, []))
+                   for k in ("captures", "checks", "ones")}
             if self.basis == basis:
                 break
         return out

@@ -1,14 +1,14 @@
 /* Convolutions of one to three dims and their transposes.
  *
  * Every row is one of two formulas; what its schema does not name has its neutral value: stride 1,
- * padding 0, dilation 1, one group.  Types that ONNX Runtime's Conv does not take go through windows
- * and Einsum. */
+ * padding 0, dilation 1, one group.  Types that ONNX Runtime's Conv does not take, and groups that
+ * follow a size, go through windows and Einsum. */
 #include "aten/lower.h"
 
 typedef struct ConvSizes {
     int64_t stride[3], dilation[3];
     Dim     padding[3], output_padding[3];
-    int64_t groups;
+    Dim     groups;
     int     n;                  /* spatial dims */
 } ConvSizes;
 
@@ -45,6 +45,14 @@ static bool conv_list(Infer *in, const Call *c, const char *name, int n, int64_t
 }
 
 /* Amounts may follow sizes; one that was the same in all captures is weighed as a number. */
+static Dim conv_amount(Infer *in, Dim d, const char *name)
+{
+    int64_t v;
+    d = p2o_resolve(in->bind, d);
+    bool fixed = is_soft(in, d) && p2o_hint_in_all(in->bind, d, &v) && const_dim(in, d, name, &v);
+    return fixed ? int_dim(in, v) : d;
+}
+
 static bool conv_amounts(Infer *in, const Call *c, const char *name, int n, Dim *out)
 {
     bool given = names_arg(c, name) && p2o_call_arg(c, name)->kind != ARG_STR;
@@ -54,12 +62,8 @@ static bool conv_amounts(Infer *in, const Call *c, const char *name, int n, Dim 
         return false;
     }
     for (int i = 0; i < n; i++) {
-        Dim     d = given ? dim_item(c, name, have == 1 ? 0 : i) : int_dim(in, 0);
-        int64_t v;
-        out[i] = p2o_resolve(in->bind, d);
-        if (is_soft(in, out[i]) && p2o_hint_in_all(in->bind, out[i], &v) &&
-            const_dim(in, out[i], name, &v))
-            out[i] = int_dim(in, v);
+        Dim d = given ? dim_item(c, name, have == 1 ? 0 : i) : int_dim(in, 0);
+        out[i] = conv_amount(in, d, name);
         if (p2o_dim_lt(in->dims, out[i], int_dim(in, 0)) == YES) {
             rule_fail(in, "%s is below 0", name);
             return false;
@@ -75,14 +79,23 @@ static int64_t most_output_padding(int64_t stride, int64_t dilation)
     return (stride > dilation ? stride : dilation) - 1;
 }
 
-static bool conv_groups(Infer *in, const Call *c, int64_t *groups)
+/* They may follow sizes: a batch of images, each with kernels of its own, is one image of as many
+ * groups. */
+static bool conv_groups(Infer *in, const Call *c, Dim *groups)
 {
-    Shape x = shape_arg(c, conv_input(c));
-    *groups = 1;
+    Shape   x = shape_arg(c, conv_input(c));
+    int64_t v;
+    *groups = int_dim(in, 1);
     if (names_arg(c, "groups"))
-        return const_dim(in, dim_arg(c, "groups"), "groups", groups);
-    return !is_depthwise(c) ||
-           const_dim(in, x.at[is_unbatched(c) ? 0 : 1], "input channels", groups);
+        *groups = conv_amount(in, dim_arg(c, "groups"), "groups");
+    else if (!is_depthwise(c))
+        return true;
+    else if (!const_dim(in, x.at[is_unbatched(c) ? 0 : 1], "input channels", &v))
+        return false;
+    else
+        *groups = int_dim(in, v);
+    needs_le(in, int_dim(in, 1), *groups, "groups");
+    return true;
 }
 
 static bool conv_sizes(Infer *in, const Call *c, ConvSizes *v)
@@ -105,7 +118,8 @@ static bool conv_sizes(Infer *in, const Call *c, ConvSizes *v)
         !conv_amounts(in, c, "output_padding", v->n, v->output_padding))
         return false;
     for (int i = 0; i < v->n; i++) {
-        if (v->stride[i] < 1 || v->dilation[i] < 1 || v->groups < 1) {
+        if (v->stride[i] < 1 || v->dilation[i] < 1 ||
+            p2o_dim_lt(in->dims, v->groups, int_dim(in, 1)) == YES) {
             rule_fail(in, "stride, dilation or groups out of range");
             return false;
         }
@@ -158,7 +172,7 @@ static void shape_conv(Infer *in, const Call *c)
     if (!conv_sizes(in, c, &v))
         return;
     int  lead = x.shape.rank - v.n;             /* 1 or 2 */
-    Dim  grouped = p2o_dim_mul(in->dims, w.at[1], int_dim(in, v.groups));
+    Dim  grouped = p2o_dim_mul(in->dims, w.at[1], v.groups);
     bool back = is_transposed(c);
     if (!must_equal(in, c, x.shape.at[lead - 1], back ? w.at[0] : grouped, "input channels"))
         return;
@@ -210,14 +224,11 @@ static const Dim *conv_pads(Lower *lo, const Call *c, int n)
     return pads;
 }
 
-static int64_t groups_of(const Call *c, const Value *x)
+static Dim groups_of(Lower *lo, const Call *c, const Value *x)
 {
-    int64_t groups = 1;
     if (names_arg(c, "groups"))
-        groups = int_arg(c, "groups");
-    else if (is_depthwise(c))
-        p2o_dim_is_int(size_at(x, 1), &groups);
-    return groups;
+        return dim_arg(c, "groups");
+    return is_depthwise(c) ? size_at(x, 1) : p2o_dim_int(lo->dims, 1);
 }
 
 static Value *conv_bias(Lower *lo, const Call *c)
@@ -226,9 +237,8 @@ static Value *conv_bias(Lower *lo, const Call *c)
 }
 
 /* The channel axis of `v` as [groups, rest]. */
-static Value *split_groups(Lower *lo, Value *v, int axis, int64_t groups)
+static Value *split_groups(Lower *lo, Value *v, int axis, Dim count)
 {
-    Dim   count = p2o_dim_int(lo->dims, groups);
     Dim   rest = p2o_dim_exact_div(lo->dims, size_at(v, axis), count);
     Shape to = p2o_shape_insert(lo->arena, v->shape, axis, count);
     Dim  *at = p2o_shape_copy(lo->arena, to, 0);
@@ -291,7 +301,7 @@ static Value *conv_by_windows(Lower *lo, const Call *c, Value *x, Shape out)
     int            n = rank(w) - 2;
     const int64_t *stride = conv_ints(lo, c, "stride", n, 1);
     const int64_t *dilation = conv_ints(lo, c, "dilation", n, 1);
-    int64_t        groups = groups_of(c, x);
+    Dim            groups = groups_of(lo, c, x);
 
     if (is_transposed(c)) {
         x = transposed_input(lo, c, x, w->shape);
@@ -312,7 +322,7 @@ static Value *conv_by_windows(Lower *lo, const Call *c, Value *x, Shape out)
 }
 
 /* Pads that are not all numbers go into a Pad before the convolution. */
-static Value *conv_node(Lower *lo, const Call *c, Value *x)
+static Value *conv_node(Lower *lo, const Call *c, Value *x, int64_t groups)
 {
     Value     *w = tensor_arg(lo, c, "weight");
     int        n = rank(w) - 2;
@@ -327,7 +337,7 @@ static Value *conv_node(Lower *lo, const Call *c, Value *x)
                      ATTRS(attr_ints("strides", conv_ints(lo, c, "stride", n, 1), (size_t)n),
                            attr_ints("pads", at, (size_t)n * 2),
                            attr_ints("dilations", conv_ints(lo, c, "dilation", n, 1), (size_t)n),
-                           attr_int("group", groups_of(c, x))),
+                           attr_int("group", groups)),
                      x, w, conv_bias(lo, c));
 }
 
@@ -366,7 +376,7 @@ static bool transpose_pads(Lower *lo, const Call *c, int n, const int64_t *strid
 }
 
 /* NULL when it takes more than a node. */
-static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x, Shape out)
+static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x, Shape out, int64_t groups)
 {
     Value         *w = tensor_arg(lo, c, "weight");
     int            n = rank(w) - 2;
@@ -380,7 +390,7 @@ static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x, Shape out)
                                attr_ints("pads", v->pads, (size_t)n * 2),
                                attr_ints("output_padding", v->more, (size_t)n),
                                attr_ints("dilations", dilation, (size_t)n),
-                               attr_int("group", groups_of(c, x))),
+                               attr_int("group", groups)),
                          x, w, conv_bias(lo, c));
     for (int i = 0; i < n; i++) {
         Dim end = p2o_dim_add(lo->dims, v->from[i], out.at[2 + i]);
@@ -391,8 +401,9 @@ static Value *conv_transpose_node(Lower *lo, const Call *c, Value *x, Shape out)
 
 static Value *lower_conv(Lower *lo, const Call *c)
 {
-    Value *x = tensor_arg(lo, c, conv_input(c)), *y = NULL;
-    Shape  out = out_shape(c, 0);
+    Value  *x = tensor_arg(lo, c, conv_input(c)), *y = NULL;
+    Shape   out = out_shape(c, 0);
+    int64_t groups;
 
     if (is_complex(x->dtype))
         return unsupported(lo, c, "complex tensors");
@@ -400,8 +411,9 @@ static Value *lower_conv(Lower *lo, const Call *c)
         x = unsqueeze(lo, x, 0);
         out = p2o_shape_insert(lo->arena, out, 0, p2o_dim_int(lo->dims, 1));
     }
-    if (is_float(x->dtype) && x->dtype != DT_F64)
-        y = is_transposed(c) ? conv_transpose_node(lo, c, x, out) : conv_node(lo, c, x);
+    if (is_float(x->dtype) && x->dtype != DT_F64 && p2o_dim_is_int(groups_of(lo, c, x), &groups))
+        y = is_transposed(c) ? conv_transpose_node(lo, c, x, out, groups)
+                             : conv_node(lo, c, x, groups);
     if (!y)
         y = conv_by_windows(lo, c, x, out);
     return is_unbatched(c) ? squeeze(lo, y, 0) : y;

@@ -108,6 +108,8 @@ static bool must_fit(Infer *in, double n)
 typedef struct Bounds {
     const Arg *start, *end, *step;
     bool       has_float;
+    bool       whole;           /* floats that are, like -1.0, are ints here */
+    Arg        as_int[3];
 } Bounds;
 
 static const Arg *arg_or_null(const Call *c, const char *name)
@@ -115,13 +117,24 @@ static const Arg *arg_or_null(const Call *c, const char *name)
     return names_arg(c, name) && has_arg(c, name) ? p2o_call_arg(c, name) : NULL;
 }
 
-static Bounds range_bounds(const Call *c)
+/* arange(n - 1, -1, -1.0) counts as ints do, whatever type its elements have. */
+static void range_bounds(Dims *t, const Call *c, Bounds *b)
 {
-    Bounds     b = { arg_or_null(c, "start"), arg_or_null(c, "end"), arg_or_null(c, "step"), false };
-    const Arg *all[] = { b.start, b.end, b.step };
-    for (size_t i = 0; i < COUNT_OF(all); i++)
-        b.has_float |= all[i] && p2o_arg_type(all[i]).kind == TY_FLOAT;
-    return b;
+    *b = (Bounds){ arg_or_null(c, "start"), arg_or_null(c, "end"), arg_or_null(c, "step"),
+                   .whole = true };
+    const Arg **all[] = { &b->start, &b->end, &b->step };
+    double      v;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        if (!*all[i] || p2o_arg_type(*all[i]).kind != TY_FLOAT)
+            continue;
+        b->has_float = true;
+        if (p2o_number_is_const(*all[i], &v) && v == trunc(v) && fabs(v) < 0x1p53) {
+            b->as_int[i] = arg_int(p2o_dim_int(t, (int64_t)v));
+            *all[i] = &b->as_int[i];
+        } else {
+            b->whole = false;
+        }
+    }
 }
 
 static bool bound_const(const Arg *x, double otherwise, double *v)
@@ -157,7 +170,7 @@ static Dim counted_range(Infer *in, const Bounds *b, DType t, bool inclusive)
         rule_fail(in, "from %g to %g by %g", v[0], v[1], v[2]);
         return NULL;
     }
-    if (!b->has_float)
+    if (b->whole)
         return int_range_count(in, b->start ? p2o_arg_dim(b->start) : int_dim(in, 0), p2o_arg_dim(b->end),
                                b->step ? p2o_arg_dim(b->step) : int_dim(in, 1), inclusive);
     if (!fixed)
@@ -171,16 +184,17 @@ static Dim counted_range(Infer *in, const Bounds *b, DType t, bool inclusive)
 
 static void range_result(Infer *in, const Call *c, DType t, bool inclusive)
 {
-    Bounds b = range_bounds(c);
-    Dim    n = counted_range(in, &b, t, inclusive);
+    Bounds b;
     double v[3];
+    range_bounds(in->dims, c, &b);
+    Dim n = counted_range(in, &b, t, inclusive);
     if (in->failed)
         return;
     if (!has_open(in, n) && p2o_dim_lt(in->dims, n, int_dim(in, 0)) == YES) {
         rule_fail(in, "the step leads away from the end");
         return;
     }
-    if (b.has_float && !is_float(t) && !bounds_const(&b, v)) {
+    if (!b.whole && !is_float(t) && !bounds_const(&b, v)) {
         rule_unsupported(in, "%s between floats known at run time only", p2o_dtype_torch(t));
         return;
     }
@@ -190,7 +204,9 @@ static void range_result(Infer *in, const Call *c, DType t, bool inclusive)
 
 static void shape_arange(Infer *in, const Call *c)
 {
-    range_result(in, c, dtype_arg(c, "dtype", range_bounds(c).has_float ? default_dtype(c) : DT_I64), false);
+    Bounds b;
+    range_bounds(in->dims, c, &b);
+    range_result(in, c, dtype_arg(c, "dtype", b.has_float ? default_dtype(c) : DT_I64), false);
 }
 
 static void shape_range(Infer *in, const Call *c)
@@ -249,11 +265,12 @@ static Value *int_range(Lower *lo, const Bounds *b, Dim n, Value *start, Value *
 
 static Value *progression(Lower *lo, const Call *c, bool inclusive)
 {
-    Bounds  b = range_bounds(c);
+    Bounds  b;
     DType   t = out_dtype(c, 0);
     double  v[3];
     int64_t n;
-    if (b.has_float) {
+    range_bounds(lo->dims, c, &b);
+    if (b.has_float && (!b.whole || bounds_const(&b, v))) {
         if (bounds_const(&b, v) && p2o_dim_is_int(out_shape(c, 0).at[0], &n))
             return constant_range(lo, t, v, n);
         return float_range(lo, &b, t, inclusive);

@@ -126,7 +126,8 @@ static Arg element_value(Maker *m, const Expr *e)
         [EXPR_LOG] = "aten::log", [EXPR_LOG2] = "aten::log2",
         [EXPR_ABS] = "aten::abs", [EXPR_COS] = "aten::cos",
         [EXPR_SIN] = "aten::sin", [EXPR_EXP] = "aten::exp",
-        [EXPR_ROUND] = "aten::round", [EXPR_AND] = "aten::logical_and",
+        [EXPR_ROUND] = "aten::round", [EXPR_TO_THE] = "aten::pow.Tensor_Tensor",
+        [EXPR_AND] = "aten::logical_and",
         [EXPR_OR] = "aten::logical_or" };
     if (e->op == EXPR_NUMBER)
         return number_tensor(m, e->number);

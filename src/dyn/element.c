@@ -11,7 +11,7 @@ bool p2o_expr_is_whole(const Expr *e)
     if (!e)
         return true;
     if ((e->op >= EXPR_QUOTIENT && e->op <= EXPR_ROUND && e->op != EXPR_ABS) ||
-        e->op == EXPR_SCALED ||
+        e->op == EXPR_SCALED || e->op == EXPR_TO_THE ||
         (e->op == EXPR_NUMBER && e->number != floor(e->number)))
         return false;
     return p2o_expr_is_whole(e->a) && p2o_expr_is_whole(e->b) && p2o_expr_is_whole(e->c);
@@ -202,6 +202,7 @@ static void search(Search *s)
         p2o_offer_spread(s);
     else
         p2o_offer_functions(s);
+    p2o_offer_resampled(s);
     p2o_parts_join(s);
 }
 

@@ -17,7 +17,8 @@ enum {
     BITS_WHOLE = 8,             /* more, for a float that is a whole expression: Python would have
                                  * an int */
     BITS_REMAINDER = 6,         /* more, for what is multiplied or divided after a remainder or a
-                                 * root; for (n - 3) % n */
+                                 * root, or after it was rounded */
+    BITS_ITSELF = 9,            /* more, for (n - 3) % n */
     BITS_PI = 4,
     BITS_SPECIAL = 6,           /* isqrt, bit_length, int(0.7 * n), a logarithm */
 };
@@ -90,18 +91,31 @@ double p2o_number_bits(double v)
 
 double p2o_base_bits(const Bases *b) { return BITS_SIZE + log2(b->n > 1 ? b->n : 1); }
 
+enum { NDIVISIBLE = 4, NAPART = 12, FIRST_APART = NPROBE - NAPART };
+
+/* The small size of symbol number k where it is one of the small ones, 0 where it is one of the
+ * large ones: by a bit of its number, and the other way about, so that of any two of eight symbols
+ * each is small where the other is large. */
+static int64_t small_size(int k, int turn)
+{
+    int bit = turn / 4;
+    return (k >> bit & 1) == (turn / 2 & 1) ? 1 + turn % 2 : 0;
+}
+
 /* What symbol number k is at probe i: small sizes, then larger ones without a common pattern, then
- * some that all small numbers divide; others for every symbol. */
+ * some that all small numbers divide; others for every symbol.  At last, some small, some large. */
 static int64_t probe_at(Dims *t, Dim sym, int k, int i)
 {
-    enum { NDIVISIBLE = 4 };
     static const int64_t sizes[NPROBE] = { 1, 2, 3, 5, 4, 7, 6, 9, 16, 11, 23, 30, 47, 85, 101, 263,
                                            8, 10, 12, 13, 14, 15, 17, 18, 19, 21, 25, 27, 33, 37,
-                                           43, 59, 62, 71, 94, 115, 48, 240, 720, 5040 };
+                                           43, 59, 62, 71, 94, 115, 48, 240, 720, 5040,
+                                           29, 45, 20, 39, 57, 26, 31, 44, 61, 22, 35, 50 };
     int64_t              lo, hi, spread = sizes[i] / 3 + 2;
-    bool                 divisible = i >= NPROBE - NDIVISIBLE;
+    bool                 divisible = i >= FIRST_APART - NDIVISIBLE && i < FIRST_APART;
     int64_t              v = divisible ? sizes[i] * (1 + (k + i) % 3)
                                        : sizes[i] + (k * 7 + k * i) % spread;
+    int64_t              least = i >= FIRST_APART ? small_size(k, i - FIRST_APART) : 0;
+    v = least ? least : v;
     p2o_dim_range(t, sym, &lo, &hi);
     int64_t span = hi == NO_UPPER ? INT64_MAX : hi - lo + 1;
     v = v < lo ? lo + v % (span < 1024 ? span : 1024) : v;
@@ -343,11 +357,26 @@ static void nearest_part(const Enumeration *e, const Valued *x, const Valued *c,
         then(e, &v);
 }
 
-/* Nobody computes further with what is left over, but adds it. */
+static bool is_rounded_share(const Expr *x)
+{
+    return x->op >= EXPR_SCALED && x->op <= EXPR_NEAREST;
+}
+
+/* Nobody computes further with what is left over, but adds it; nor rounds twice. */
 static double bits_of_remainder(const Valued *x, ExprOp op)
 {
     bool remainder = x->expr.op == EXPR_MOD || x->expr.op == EXPR_LACK;
-    return remainder && op != EXPR_ADD && op != EXPR_SUB ? BITS_REMAINDER : 0;
+    bool twice = is_rounded_share(&x->expr) && op != EXPR_MIN && op != EXPR_MAX;
+    return (remainder || twice) && op != EXPR_ADD && op != EXPR_SUB ? BITS_REMAINDER : 0;
+}
+
+/* Half of int(0.2 * n) is cut off at either end; others are rounded once. */
+static double bits_of_halving(const Valued *x)
+{
+    bool sum = x->expr.op == EXPR_ADD || x->expr.op == EXPR_SUB;
+    if (sum && x->expr.b->op == EXPR_NUMBER)
+        return is_rounded_share(x->expr.a) ? BITS_REMAINDER : 0;
+    return is_rounded_share(&x->expr) && x->expr.op != EXPR_SCALED ? BITS_REMAINDER : 0;
 }
 
 static void with_number(const Enumeration *e, const Valued *x, const int *list, size_t n,
@@ -391,13 +420,17 @@ static void with_other(const Enumeration *e, const Valued *x, const Valued *y, b
     static const ExprOp both[] = { EXPR_ADD, EXPR_MUL, EXPR_MIN, EXPR_MAX };
     static const ExprOp one[] = { EXPR_SUB, EXPR_FLOOR, EXPR_MOD, EXPR_CEIL };
     double              bits = x->bits + y->bits + BITS_OP;
-    double              ratio = BITS_RATIO + (share_size(e, x, y) ? BITS_REMAINDER : 0);
+    bool                shared = share_size(e, x, y);
+    double              ratio = BITS_RATIO + (shared ? BITS_REMAINDER : 0);
     Valued              v;
     for (int i = 0; i < 4 && twice; i++)
         if (combine(e, &v, both[i], x, y, bits + i / 2))
             then(e, &v);
     for (int i = 0; i < 4; i++)
-        if (combine(e, &v, one[i], x, y, bits + (i ? ratio : 0)))
+        if (combine(e, &v, one[i], x, y,
+                    bits + (!i                                ? 0
+                            : shared && one[i] == EXPR_MOD ? BITS_RATIO + BITS_ITSELF
+                                                           : ratio)))
             then(e, &v);
 }
 
@@ -443,6 +476,48 @@ static void pair_counts(const Enumeration *e, const Valued *x, ThenFn *then)
             if (combine(e, &half, EXPR_FLOOR, &product, &two, product.bits + BITS_OP))
                 then(e, &half);
         }
+}
+
+/* (x - 1)*(y - 1), (x//2)*(y//2): the same is done to both; also their sum. */
+static void alike(const Enumeration *e, const Valued *x, const Valued *y, ThenFn *then)
+{
+    static const ExprOp ops[] = { EXPR_SUB, EXPR_ADD, EXPR_FLOOR, EXPR_CEIL };
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        Valued c = number_of(e, small[i]), a, b, v;
+        for (int k = 0; k < 4; k++) {
+            double bits = x->bits + y->bits + 2 * BITS_OP + c.bits + (ops[k] == EXPR_CEIL);
+            if ((k > 1 && small[i] == 1) || !combine(e, &a, ops[k], x, &c, bits) ||
+                !combine(e, &b, ops[k], y, &c, bits))
+                continue;
+            if (combine(e, &v, EXPR_MUL, &a, &b, bits + BITS_OP))
+                then(e, &v);
+            if (k > 1 && combine(e, &v, EXPR_ADD, &a, &b, bits + BITS_OP))
+                then(e, &v);
+        }
+    }
+}
+
+/* c - x % c, which is c and not 0 where nothing is lacking; behind a half of c, and with that half
+ * added: segments that overlap by half. */
+static void whole_gap(const Enumeration *e, const Valued *x, ThenFn *then)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && numbers[i] <= 64; i++) {
+        Valued c = number_of(e, numbers[i]), half = number_of(e, numbers[i] / 2), from, rest, gap, more;
+        double bits = x->bits + 2 * BITS_OP + c.bits + 1;
+        if (numbers[i] == 1)
+            continue;
+        if (combine(e, &rest, EXPR_MOD, x, &c, bits) &&
+            combine(e, &gap, EXPR_SUB, &c, &rest, bits))
+            then(e, &gap);
+        bits += 2 * BITS_OP;
+        if (!combine(e, &from, EXPR_ADD, x, &half, bits) ||
+            !combine(e, &rest, EXPR_MOD, &from, &c, bits) ||
+            !combine(e, &gap, EXPR_SUB, &c, &rest, bits))
+            continue;
+        then(e, &gap);
+        if (combine(e, &more, EXPR_ADD, &gap, &half, bits + BITS_OP))
+            then(e, &more);
+    }
 }
 
 /* int(0.7 * n), and rounded otherwise. */
@@ -494,8 +569,35 @@ static void say_halves(const Enumeration *e, const Valued *v)
     Valued              two = number_of(e, 2), half;
     say(e, v);
     for (int i = 0; i < 2; i++)
-        if (combine(e, &half, part[i], v, &two, v->bits + BITS_OP + two.bits + i))
+        if (combine(e, &half, part[i], v, &two,
+                    v->bits + BITS_OP + two.bits + i + bits_of_halving(v)))
             say(e, &half);
+}
+
+/* And the next: between both lies what is looked for. */
+static void say_next(const Enumeration *e, const Valued *v)
+{
+    Valued      one = number_of(e, 1), next;
+    const Expr *of = v->expr.a;
+    say_halves(e, v);
+    if (of->op == EXPR_SUB && of->b->op == EXPR_NUMBER && of->b->number == 1 &&
+        combine(e, &next, EXPR_ADD, v, &one, v->bits + BITS_OP))
+        say(e, &next);
+}
+
+/* n + (k - 1)//2: as much lies on either side. */
+static void beside_half(const Enumeration *e, const Valued *v)
+{
+    Valued two = number_of(e, 2), half, sum;
+    if (!combine(e, &half, EXPR_FLOOR, v, &two, v->bits + BITS_OP + two.bits))
+        return;
+    for (int i = 0; i < e->bases->n; i++) {
+        Valued s = size_of(e, i);
+        if (combine(e, &sum, EXPR_ADD, &s, &half, half.bits + s.bits + BITS_OP))
+            say(e, &sum);
+        if (combine(e, &sum, EXPR_SUB, &s, &half, half.bits + s.bits + BITS_OP))
+            say(e, &sum);
+    }
 }
 
 /* At least 1, at least 0: what is computed may not be less. */
@@ -510,18 +612,40 @@ static void at_least(const Enumeration *e, const Valued *v, ThenFn *then)
     }
 }
 
+/* int(0.3 * (n - 1)): of places up to the last, or behind the first; rarely with other numbers. */
+static void share_of_sum(const Enumeration *e, const Valued *v)
+{
+    Valued x = *v;
+    if (v->expr.op != EXPR_ADD && v->expr.op != EXPR_SUB)
+        return;
+    bool beside = v->expr.b->op == EXPR_NUMBER;
+    x.bits += beside && !(v->expr.op == EXPR_SUB && v->expr.b->number == 1) ? BITS_CLAMP : 0;
+    share_forms(e, &x, say_next);
+}
+
 static void second_step(const Enumeration *e, const Valued *v)
 {
     say_halves(e, v);
     at_least(e, v, say_halves);
     with_number(e, v, small, sizeof small / sizeof *small, say_halves);
-    if (v->expr.op == EXPR_ADD || v->expr.op == EXPR_SUB)
-        share_forms(e, v, say_halves);
+    share_of_sum(e, v);
+    if (is_plain(v))
+        beside_half(e, v);
     cut_both_ends(e, v, say);
     for (int i = 0; i < e->bases->n; i++) {
         Valued s = size_of(e, i);
         with_other(e, v, &s, true, say_halves);
         with_other(e, &s, v, false, say_halves);
+    }
+}
+
+static void both_sizes(const Enumeration *e, const Valued *x, const Valued *y)
+{
+    Valued sum;
+    alike(e, x, y, say);
+    if (combine(e, &sum, EXPR_ADD, x, y, x->bits + y->bits + BITS_OP)) {
+        sum.bits -= BITS_OP;                    /* said once, and meant twice */
+        pair_counts(e, &sum, say);
     }
 }
 
@@ -534,10 +658,13 @@ void p2o_enumerate_whole(const Bases *b, ExprFn *fn, void *user)
         with_number(&e, &x, numbers, sizeof numbers / sizeof *numbers, second_step);
         special_forms(&e, &x, second_step);
         pair_counts(&e, &x, say);
+        whole_gap(&e, &x, say);
         for (int k = 0; k < b->n; k++) {
             Valued y = size_of(&e, k);
             if (k != i) {
                 with_other(&e, &x, &y, k <= i, second_step);
+                if (k < i)
+                    both_sizes(&e, &x, &y);
             } else {
                 Valued square;
                 if (combine(&e, &square, EXPR_MUL, &x, &x, x.bits * 2 + BITS_OP))
@@ -556,9 +683,9 @@ void p2o_enumerate_own(const Bases *b, int nown, ExprFn *fn, void *user)
         with_number(&e, &x, numbers, sizeof numbers / sizeof *numbers, say);
         for (int k = 0; k < b->n; k++) {
             Valued y = size_of(&e, k);
-            with_other(&e, &x, &y, k <= i || k >= nown, say);
+            with_other(&e, &x, &y, k <= i || k >= nown, say_halves);
             if (k >= nown)
-                with_other(&e, &y, &x, false, say);
+                with_other(&e, &y, &x, false, say_halves);
         }
     }
 }

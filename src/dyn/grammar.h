@@ -11,7 +11,7 @@
 #include "ir/bind.h"
 
 enum {
-    NPROBE = 40,                /* enough to tell ways of rounding apart: round(0.1*n)//2 */
+    NPROBE = 52,                /* enough to tell ways of rounding apart: round(0.1*n)//2 */
     MAX_POINTS = MAX_CAPTURES + NPROBE,
     MAX_BASES = 32,             /* sizes that one enumeration combines; further ones are left out */
     DEAREST = 30,               /* bits: expressions beyond are not looked at */

@@ -131,10 +131,46 @@ static void offer_squares(Search *s)
     }
 }
 
+static bool is_below_0(const Search *s, const Form *x)
+{
+    for (int k = 0; k < NQUICK; k++)
+        if (x->at[s->quick[k]] < 0)
+            return true;
+    return false;
+}
+
+/* (i / n)**1.5: other powers are affine functions of the logarithm, unless an element is 0. */
+static void offer_powers(Search *s)
+{
+    static const double powers[] = { 3, 1.5, 4, 0.75, 0.25, 1.0 / 3, 0.9, 0.8, 0.7, 0.6, 1.2, 2.5 };
+    enum { CHEAP = 60, SIZES = 8 };
+    for (size_t i = 0; i < s->forms.n && i < CHEAP; i++) {
+        for (size_t j = 0; j < s->sizes.n && j < SIZES; j++) {
+            Form ratio = p2o_form_of(EXPR_QUOTIENT, s->forms.at[i], s->sizes.at[j], 0);
+            for (size_t k = 0; k < COUNT_OF(powers) && !is_below_0(s, &ratio); k++)
+                p2o_offer_made(s, EXPR_TO_THE, &ratio, p2o_form_number(s, powers[k]), 0, false);
+        }
+    }
+}
+
 static void offer_turns(Search *s, const Form *angle)
 {
     p2o_offer_made(s, EXPR_COS, angle, NULL, 0, true);
     p2o_offer_made(s, EXPR_SIN, angle, NULL, 0, true);
+}
+
+/* Blackman's window is an affine function of cos(x) - 0.16 * cos(2 * x). */
+static void offer_blackman(Search *s, const Form *x, const Form *n)
+{
+    Form turn = *p2o_form_number(s, 2 * 3.14159265358979323846);
+    turn.bits = BITS_STEP;
+    Form ratio = p2o_form_of(EXPR_QUOTIENT, x, n, 0);
+    Form angle = p2o_form_of(EXPR_MUL, &ratio, &turn, 0);
+    Form twice = p2o_form_of(EXPR_MUL, &angle, s->number[1], -angle.bits);
+    Form once_wave = p2o_form_of(EXPR_COS, &angle, NULL, 0);
+    Form twice_wave = p2o_form_of(EXPR_COS, &twice, NULL, 0);
+    Form less = p2o_form_of(EXPR_MUL, &twice_wave, p2o_form_number(s, 0.16), 0);
+    p2o_offer_made(s, EXPR_SUB, &once_wave, &less, 0, false);
 }
 
 /* cos(2 pi x / n) and its like. */
@@ -146,6 +182,8 @@ static void offer_cosines(Search *s, const Form *x)
         if (n->bits > 2 * BITS_STEP + s->sizes.at[0]->bits)
             continue;
         Form ratio = p2o_form_of(EXPR_QUOTIENT, x, n, 0);
+        if (s->t->nindex == 1)
+            offer_blackman(s, x, n);
         for (size_t i = 0; i < COUNT_OF(parts); i++) {
             Form part = { .expr = { .op = EXPR_NUMBER,
                                     .number = 3.14159265358979323846 * parts[i] },
@@ -248,11 +286,92 @@ static void offer_curves(Search *s)
     }
 }
 
+/* log(1 + 8 * x / n): distances that are drawn together, of indices and of how far they are from
+ * the middle. */
+static void offer_log_ratios(Search *s)
+{
+    static const double times[] = { 1, 8, 2, 4, 10, 16, 100 };
+    enum { CHEAP = 60, SIZES = 8 };
+    for (size_t i = 0; i < s->forms.n && i < CHEAP; i++) {
+        for (size_t k = 0; k < s->sizes.n && k < SIZES; k++) {
+            Form ratio = p2o_form_of(EXPR_QUOTIENT, s->forms.at[i], s->sizes.at[k], 0);
+            for (size_t j = 0; j < COUNT_OF(times) && !is_below_0(s, &ratio); j++) {
+                Form more = p2o_form_of(EXPR_MUL, &ratio, p2o_form_number(s, times[j]), 0);
+                Form one = p2o_form_of(EXPR_ADD, &more, s->number[0], 0);
+                p2o_offer_made(s, EXPR_LOG, &one, NULL, 0, false);
+            }
+        }
+    }
+}
+
+/* Places between those of another grid: the whole place below, and how far past it. */
+static void offer_places(Search *s, const Form *x)
+{
+    p2o_offer_made(s, EXPR_FLOOR, x, s->number[0], 0, false);
+    if (!s->t->whole)
+        p2o_offer_made(s, EXPR_MOD, x, s->number[0], 0, false);
+}
+
+/* linspace(0, end, n), the last of which is `end` exactly. */
+static void offer_ends(Search *s, const Form *x, const Form *end, const Form *last)
+{
+    Form       *step = NEW(s->arena, Form), *at = NEW(s->arena, Form), *past = NEW(s->arena, Form);
+    Form       *all = NEW(s->arena, Form);
+    const Expr *is_last;
+    *step = p2o_form_of(EXPR_QUOTIENT, end, last, 0);
+    *at = p2o_form_of(EXPR_MUL, x, step, 0);
+    *past = p2o_form_of(EXPR_SUB, x, last, 0);
+    is_last = p2o_expr_of(s->arena, EXPR_IS_0, &past->expr, NULL);
+    *all = (Form){ .expr = { .op = EXPR_CHOICE, .a = &end->expr, .b = &at->expr, .c = is_last },
+                   .bits = at->bits + BITS_STEP, .index = true };
+    for (int i = 0; i < NPOINT; i++)
+        all->at[i] = past->at[i] == 0 ? end->at[i] : at->at[i];
+    offer_places(s, all);
+    if (!s->t->whole)
+        return;
+    Form below = p2o_form_of(EXPR_FLOOR, all, s->number[0], 0);         /* and the next above */
+    Form above = p2o_form_of(EXPR_ADD, &below, s->number[0], 0);
+    p2o_offer_made(s, EXPR_MIN, &above, end, 0, false);
+}
+
+/* (i + 0.5) * m / n - 0.5, as images are resized. */
+static void offer_centres(Search *s, const Form *x, const Form *m, const Form *n)
+{
+    Form *half = p2o_form_number(s, 0.5), *zero = p2o_form_number(s, 0);
+    Form  middle = p2o_form_of(EXPR_ADD, x, half, 0);
+    Form  product = p2o_form_of(EXPR_MUL, &middle, m, 0);
+    Form  scale = p2o_form_of(EXPR_QUOTIENT, m, n, 0);
+    Form  at[] = { p2o_form_of(EXPR_QUOTIENT, &product, n, 0),
+                   p2o_form_of(EXPR_MUL, &middle, &scale, 0) };
+    for (int i = 0; i < 2; i++) {
+        Form place = p2o_form_of(EXPR_SUB, &at[i], half, 0);
+        Form inside = p2o_form_of(EXPR_MAX, &place, zero, 0);
+        offer_places(s, &place);
+        offer_places(s, &inside);
+    }
+}
+
+void p2o_offer_resampled(Search *s)
+{
+    enum { SIZES = 16 };
+    for (int i = 0; i < s->t->nindex; i++) {
+        Form *n = NEW(s->arena, Form), *last = NEW(s->arena, Form);
+        *n = p2o_form_base(s, tables_first_size(s->t) + i);
+        *last = p2o_form_of(EXPR_SUB, n, s->number[0], 0);
+        for (size_t k = 0; k < s->sizes.n && k < SIZES; k++) {
+            offer_ends(s, s->leaves.at[i], s->sizes.at[k], last);
+            offer_centres(s, s->leaves.at[i], s->sizes.at[k], n);
+        }
+    }
+}
+
 void p2o_offer_functions(Search *s)
 {
     enum { PLAIN = 30 };
     offer_squares(s);
+    offer_powers(s);
     offer_curves(s);
+    offer_log_ratios(s);
     offer_waves(s);
     offer_rates(s);
     for (int i = 0; i < s->t->nindex && s->t->nindex > 1; i++)

@@ -53,9 +53,10 @@ static bool lies_on_lines(const Part *part, const Target *t, const double *g)
         const int *p = part->line[i];
         double     u = g[p[1]] - g[p[0]], v = g[p[2]] - g[p[0]];
         double     x = t->want[p[1]] - t->want[p[0]], y = t->want[p[2]] - t->want[p[0]];
-        double     room = 8 * (t->room[p[0]] + t->room[p[1]] + t->room[p[2]]) * (fabs(u) + fabs(v));
-        if (!(fabs(x * v - y * u) <= room + 1e-12 * (fabs(x * v) + fabs(y * u))) ||
-            (u == 0 && v == 0 && (x != 0 || y != 0)))
+        double     off = 8 * (t->room[p[0]] + t->room[p[1]] + t->room[p[2]]);
+        if (!(fabs(x * v - y * u) <=
+              off * (fabs(u) + fabs(v)) + 1e-12 * (fabs(x * v) + fabs(y * u))) ||
+            (u == 0 && v == 0 && (fabs(x) > off || fabs(y) > off)))     /* else by rounding */
             return false;
     }
     return part->nline > 0;

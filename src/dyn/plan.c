@@ -11,9 +11,14 @@
 static const int64_t pool[PLAN_CAPTURES][8] = { { 97, 110, 89, 127, 101, 83, 122, 106 },
                                                 { 40, 51, 34, 61, 46, 37, 58, 67 },
                                                 { 9, 8, 11, 14, 13, 12, 10, 15 } };
-/* Those of the second are powers of two and squares.  The last are those of a check in which all
- * symbols are equal: some models do otherwise with squares. */
-static const int64_t checks[PLAN_CHECKS][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
+enum {                                  /* among the checks */
+    APART = PLAN_CHECKS - 2,            /* so many in which every symbol has a row of its own */
+    EQUAL = APART,                      /* all symbols are equal: some models treat squares apart */
+    SMALLEST,                           /* 2, or the least that a range allows */
+};
+
+/* Those of the second row are powers of two and squares. */
+static const int64_t checks[SMALLEST][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
                                                 { 16, 64, 16, 64, 16, 64, 16, 64 },
                                                 { 20, 30, 100, 50, 25, 60, 90, 80 },
                                                 { 5, 6, 7, 4, 6, 5, 7, 4 },
@@ -42,8 +47,6 @@ static int64_t pick(const int64_t *row, int turn, int symbol, int k)
     return row[(x ^ x >> 15) >> 7 & 7];
 }
 
-enum { APART = PLAN_CHECKS - 1 };       /* checks in which every symbol has a row of its own */
-
 /* The sizes of one symbol. */
 static void choose(Dims *t, const Dim *symbols, int i, int turn, Plan *p)
 {
@@ -54,10 +57,40 @@ static void choose(Dims *t, const Dim *symbols, int i, int turn, Plan *p)
         p->checks[k][i] = inside(t, symbols[i], pick(checks[(k + i) % APART], turn, i, 8 + k));
 }
 
-static void choose_equal(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
+static int64_t least_of(Dims *t, Dim sym)
 {
-    for (int i = 0; i < n; i++)
-        p->checks[APART][i] = inside(t, symbols[i], checks[APART][turn % 8]);
+    int64_t lo, hi;
+    p2o_dim_range(t, sym, &lo, &hi);
+    return lo < 1 ? 1 : lo;
+}
+
+static void choose_shared(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
+{
+    for (int i = 0; i < n; i++) {
+        int64_t least = least_of(t, symbols[i]);
+        p->checks[EQUAL][i] = inside(t, symbols[i], checks[EQUAL][turn % 8]);
+        p->checks[SMALLEST][i] = least == 1 ? inside(t, symbols[i], 2) : least;
+    }
+}
+
+/* All sizes that may be 1 are; then some, by a bit of their number, and the others, for each bit: of
+ * any two one is 1 where the other is not.  The rest as in a capture, so that what is seen there is
+ * due to the 1. */
+static void choose_ones(Dims *t, const Dim *symbols, int n, Plan *p)
+{
+    p->nones = 0;
+    for (int k = 0; k < PLAN_ONES; k++) {
+        int64_t *sizes = p->ones[p->nones];
+        int      count = 0, may = 0;
+        for (int i = 0; i < n; i++) {
+            bool is_free = least_of(t, symbols[i]) == 1;
+            bool one = is_free && (!k || (may >> (k - 1) / 2 & 1) == (k - 1) % 2);
+            may += is_free;
+            count += one;
+            sizes[i] = one ? 1 : p->captures[(k + i) % PLAN_CAPTURES][i];
+        }
+        p->nones += count && (!k || count < may);
+    }
 }
 
 typedef struct Seen {                   /* an expression's values in the captures, and elsewhere */
@@ -180,7 +213,7 @@ static bool differs_both_ways(const Plan *p, int i, int j)
     int odd = 0;
     for (int k = 0; k < PLANNED; k++)
         odd += (planned_size(p, k, i) - planned_size(p, k, j)) % 2 != 0;
-    return odd > 0 && odd < PLANNED - 1;        /* the last check has them equal */
+    return odd > 0 && odd < PLANNED - 2;        /* the last checks have them equal */
 }
 
 /* The same size twice says nothing new. */
@@ -238,7 +271,8 @@ static void settle_symbol(Dims *t, const Dim *symbols, int i, Plan *p)
 
 void p2o_plan_sizes(Dims *t, const Dim *symbols, int n, Plan *out)
 {
-    choose_equal(t, symbols, n, n, out);
+    choose_shared(t, symbols, n, n, out);
     for (int i = 0; i < n; i++)
         settle_symbol(t, symbols, i, out);
+    choose_ones(t, symbols, n, out);
 }

@@ -113,6 +113,8 @@ static void add_rounded(Products *t, const Expr *n, int base)
     const Expr *of[] = { p2o_expr_of(t->arena, EXPR_ROOT, n, NULL),
                          p2o_expr_of(t->arena, EXPR_BITS, n, NULL),
                          p2o_expr_of(t->arena, EXPR_BITS, less, NULL) };
+    const Expr *next = p2o_expr_of(t->arena, EXPR_POWER, of[2], NULL);  /* power of two */
+    add_part(t, next, next, bits + BITS_WHOLE_FN + BITS_OP, base);
     for (int i = 0; i < 3; i++) {
         const Expr *more = beside(t, EXPR_ADD, of[i], 1);
         add_part(t, of[i], of[i], bits + BITS_WHOLE_FN, base);

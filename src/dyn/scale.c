@@ -29,6 +29,7 @@ typedef struct Target {
     double        size;         /* the largest of them */
     double        off;          /* how far one may be from what Python had, as a share of `size` */
     bool          log;          /* the logarithm of the values */
+    bool          exp;          /* e to the values: sums of logarithms are products */
     ExprOp        cut;          /* EXPR_MIN, EXPR_MAX, or EXPR_SIZE: none */
     double        cut_at;
     double        more;         /* bits */
@@ -110,6 +111,10 @@ static void say_scale(const Target *g, const Expr *e, double bits, double own, d
     bits += own + g->more;
     if (g->log) {
         e = p2o_expr_of(g->arena, EXPR_EXP, e, NULL);
+        bits += BITS_OP + BITS_EXP;
+    }
+    if (g->exp) {
+        e = p2o_expr_of(g->arena, EXPR_LOG, e, NULL);
         bits += BITS_OP + BITS_EXP;
     }
     if (g->cut != EXPR_SIZE) {
@@ -244,7 +249,7 @@ static const struct {
 
 static void find_scaled(const Target *g)
 {
-    size_t n = g->log ? 2 : COUNT_OF(scale_powers);     /* times and divided by */
+    size_t n = g->log || g->exp ? 2 : COUNT_OF(scale_powers);   /* times and divided by */
     for (size_t i = 0; i < n; i++) {
         double power = scale_powers[i].power, ratio = g->v[1] / g->v[0];
         double key = power == 1 ? ratio : pow(ratio, 1 / power);
@@ -278,28 +283,36 @@ static bool is_varied(const Target *g)
     return false;
 }
 
-/* The values as they are, then their logarithms. */
+/* What is off by a share of the value is off by that in its logarithm; e to it, by what it is off
+ * itself, as a share.  false: nothing is told. */
+static bool set_values(Target *g)
+{
+    double least = INFINITY, most = 0;
+    g->size = 0;
+    for (int i = 0; i < g->n; i++) {
+        double v = g->want[g->k[i]];
+        g->v[i] = g->log ? (v > 0 ? log(v) : NAN) : g->exp ? exp(v) : v;
+        g->size = fmax(g->size, fabs(g->v[i]));
+        least = fmin(least, fabs(g->v[i]));
+        most = fmax(most, fabs(v));
+        if (!isfinite(g->v[i]) || g->v[i] == 0)
+            return false;
+    }
+    g->off = g->log ? told / least : g->exp ? told * fmax(most, 1) : told;
+    return is_varied(g) && g->off <= 1e-9;
+}
+
+/* The values as they are, their logarithms, and what they are logarithms of. */
 static void find_all(Target *g)
 {
-    for (int log_of = 0; log_of < 2; log_of++) {
-        g->log = log_of;
-        g->size = 0;
-        g->off = told;
-        double least = INFINITY;
-        for (int i = 0; i < g->n; i++) {
-            double v = g->want[g->k[i]];
-            g->v[i] = log_of ? (v > 0 ? log(v) : NAN) : v;
-            g->size = fmax(g->size, fabs(g->v[i]));
-            least = fmin(least, fabs(g->v[i]));
-            if (!isfinite(g->v[i]) || g->v[i] == 0)
-                return;
-        }
-        if (log_of)                     /* what is off by a share of the value is off by that */
-            g->off = told / least;
-        if (!is_varied(g) || g->off > 1e-9)
-            return;
+    for (int turn = 0; turn < 3; turn++) {
+        g->log = turn == 1;
+        g->exp = turn == 2;
+        if (!set_values(g) || (g->exp && g->n < 3))     /* a factor of these is added to those */
+            continue;
         find_scaled(g);
-        find_added(g);
+        if (!g->exp)                    /* log(g + c) is a part already */
+            find_added(g);
     }
 }
 

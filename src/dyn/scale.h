@@ -1,5 +1,6 @@
-/* Floats with numbers of their own: c*g, c + g, a*g + c, c*g**p, exp(c*g), exp(a*g + c), where g is
- * a product of sizes (dyn/product) and a and c are any numbers, and these cut off by min or max.
+/* Floats with numbers of their own: c*g, c + g, a*g + c, c*g**p, exp(c*g), exp(a*g + c), log(c*g),
+ * where g is a product of sizes (dyn/product) and a and c are any numbers, and these cut off by min
+ * or max.
  *
  * A float that was computed has 52 bits in every capture, so that numbers which nobody could guess
  * are found from the captures themselves.  They cost all their bits, and pay for themselves only:

@@ -140,6 +140,7 @@ void p2o_offer_second(Search *s);
 void p2o_offer_sums(Search *s);
 void p2o_offer_functions(Search *s);
 void p2o_offer_spread(Search *s);
+void p2o_offer_resampled(Search *s);
 
 /* part.c */
 void p2o_parts_find(Search *s);

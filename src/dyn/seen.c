@@ -38,13 +38,20 @@ static Need unseen(NeedKind kind, Dim x, Dim y, const char *by)
 }
 
 /* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them. */
-static void claim_least(Program *p, Bindings *b, Dim sym, Seen s)
+int64_t p2o_seen_least(Bindings *b, Dim sym)
 {
-    if (s.lo >= 2)
+    Seen s = seen_of(b, sym);
+    return s.lo < 2 ? s.lo : 2;
+}
+
+static void claim_least(Program *p, Bindings *b, Dim sym)
+{
+    int64_t least = p2o_seen_least(b, sym);
+    if (least == 2)
         p2o_need(b, unseen(NEED_LE, p2o_dim_int(p->dims, 2), sym,
                            "sizes below 2 were not captured"));
     else
-        p2o_range_claim(p, b, sym, s.lo);
+        p2o_range_claim(p, b, sym, least);
 }
 
 /* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
@@ -103,7 +110,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
         Seen s = seen_of(b, symbols[i]);
         if (!s.known)
             continue;
-        claim_least(p, b, symbols[i], s);
+        claim_least(p, b, symbols[i]);
         p2o_putf(&out, s.lo == s.hi ? "%s%s %lld" : "%s%s %lld to %lld", out.n ? ", " : "",
                  p2o_dim_name(symbols[i]), (long long)s.lo, (long long)s.hi);
         claim_remainder(p, b, symbols[i], &out);

@@ -10,6 +10,8 @@
 #include "ir/bind.h"
 #include "ir/program.h"
 
+/* The least size that is claimed. */
+int64_t p2o_seen_least(Bindings *b, Dim sym);
 /* All captures had sizes that leave the remainder `rest` by `by`, 2 or more; false: they differ. */
 bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest);
 void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n);

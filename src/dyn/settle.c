@@ -12,6 +12,7 @@
 
 enum {
     BITS_PRESENT = 4,                   /* of another tensor's size, and which of them */
+    FEWEST_PROBES = 12,                 /* to be left, to tell readings apart */
     ENOUGH_MOVED = 4                    /* bits by which sizes moved: what stayed the same then is a
                                          * number, if the line may have it at all */
 };
@@ -270,39 +271,53 @@ static bool value_at_probe(const Settling *s, Dim d, int i, int64_t *v)
     return p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, d, i, v);
 }
 
-/* Readings that differ only where no capture had such a remainder do not differ where the file is
- * claimed to be right.  Probes must be left to tell others apart. */
-static void keep_seen_remainders(Settling *s, Dim sym)
+/* Readings that differ only where no capture had such a remainder, or sizes of 1, do not differ
+ * where the file is claimed to be right.  Probes must be left to tell others apart. */
+static void keep_seen(Settling *s, Dim sym)
 {
-    enum { FEWEST = 12 };
     bool    kept[NPROBE];
     int     n = 0;
-    int64_t by, rest, v;
+    int64_t by = 1, rest = 0, v, least = p2o_seen_least(s->bind, sym);
     if (!p2o_seen_remainder(s->bind, sym, &by, &rest))
-        return;
+        by = 1;
     for (int i = 0; i < NPROBE; i++) {
-        kept[i] = s->allowed[i] && value_at_probe(s, sym, i, &v) && v % by == rest;
+        kept[i] = s->allowed[i] && value_at_probe(s, sym, i, &v) && v >= least &&
+                  (by == 1 || v % by == rest);
         n += kept[i];
     }
-    if (n >= FEWEST)
+    if (n >= FEWEST_PROBES)
         memcpy(s->allowed, kept, sizeof kept);
+}
+
+/* How many probes are left where this kind of needs holds. */
+static int keep_needed(Settling *s, NeedKind kind)
+{
+    int left = 0;
+    for (int i = 0; i < NPROBE; i++) {
+        for (size_t k = 0; k < p2o_nneed(s->bind) && s->allowed[i]; k++) {
+            const Need *n = p2o_need_at(s->bind, k);
+            int64_t     x, y;
+            if (n->kind == kind && value_at_probe(s, p2o_resolve(s->bind, n->a), i, &x) &&
+                value_at_probe(s, p2o_resolve(s->bind, n->b), i, &y))
+                s->allowed[i] = kind == NEED_EQ ? x == y : x <= y;
+        }
+        left += s->allowed[i];
+    }
+    return left;
 }
 
 /* Probes at which what the model needs holds: elsewhere it has no say. */
 static void find_allowed(Settling *s)
 {
-    for (int i = 0; i < NPROBE; i++) {
+    bool equal[NPROBE];
+    for (int i = 0; i < NPROBE; i++)
         s->allowed[i] = true;
-        for (size_t k = 0; k < p2o_nneed(s->bind) && s->allowed[i]; k++) {
-            const Need *n = p2o_need_at(s->bind, k);
-            int64_t     x, y;
-            if (n->kind == NEED_EQ && value_at_probe(s, p2o_resolve(s->bind, n->a), i, &x) &&
-                value_at_probe(s, p2o_resolve(s->bind, n->b), i, &y))
-                s->allowed[i] = x == y;
-        }
-    }
+    keep_needed(s, NEED_EQ);
+    memcpy(equal, s->allowed, sizeof equal);
+    if (keep_needed(s, NEED_LE) < FEWEST_PROBES)
+        memcpy(s->allowed, equal, sizeof equal);
     for (size_t i = 0; i < s->symbols.n; i++)
-        keep_seen_remainders(s, s->symbols.at[i]);
+        keep_seen(s, s->symbols.at[i]);
 }
 
 /* By how much sizes differ from those of the first capture, over all captures. */

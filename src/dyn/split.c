@@ -156,9 +156,8 @@ bool p2o_divide_idle(Search *s)
 }
 
 /* The axis as rows of w each. */
-static bool split_axis(Search *s, int axis, const double *w, Tables *out)
+static bool split_axis(Search *s, const Tables *t, int axis, const double *w, Tables *out)
 {
-    const Tables *t = s->t;
     *out = *t;
     out->part = true;
     out->rank = t->rank + 1;
@@ -214,6 +213,12 @@ static bool is_row_length(const Tables *t, int axis, const double *w)
     return rows && places;
 }
 
+static void in_captures(const Search *s, const Form *w, double *at)
+{
+    for (int i = 0; i < NPOINT; i++)
+        at[s->points.of[i]] = w->at[i];
+}
+
 static bool try_split(Search *s, int axis, const Form *w, bool plain)
 {
     const Tables *t = s->t;
@@ -221,9 +226,8 @@ static bool try_split(Search *s, int axis, const Form *w, bool plain)
     Element       e;
     double        at[MAX_CAPTURES];
     const Expr   *by[MAX_BASES];
-    for (int i = 0; i < NPOINT; i++)
-        at[s->points.of[i]] = w->at[i];
-    if (!is_row_length(t, axis, at) || !split_axis(s, axis, at, &u) ||
+    in_captures(s, w, at);
+    if (!is_row_length(t, axis, at) || !split_axis(s, t, axis, at, &u) ||
         (!plain && count_idle(&u, NULL) == 0 && !p2o_looks_separate(&u)) ||
         !p2o_element_find(s->arena, &u, s->symbols, s->nsymbol, &e) || e.share)
         return false;
@@ -231,6 +235,37 @@ static bool try_split(Search *s, int axis, const Form *w, bool plain)
     p2o_search_see(s, (Term){ p2o_expr_over(s->arena, e.expr, by),
                               e.bits + w->bits + 2 * BITS_STEP }, false);
     return s->nfound > 0;
+}
+
+/* Of a grid's places each beside each: both axes at once, as neither alone makes it simpler. */
+static bool try_both(Search *s, const Form *w)
+{
+    const Tables *t = s->t;
+    Tables        half, u;
+    Element       e;
+    double        at[MAX_CAPTURES];
+    const Expr   *by[2][MAX_BASES];
+    int           last = t->index[0], first = t->index[1];
+    in_captures(s, w, at);
+    if (!is_row_length(t, last, at) || !split_axis(s, t, last, at, &half) ||
+        !split_axis(s, &half, first, at, &u) || u.nindex < MAX_INDICES || !p2o_looks_separate(&u) ||
+        !p2o_element_find(s->arena, &u, s->symbols, s->nsymbol, &e) || e.share)
+        return false;
+    int place = tables_first_size(&half) + index_of_axis(&half, last + 1);
+    split_bases(s->arena, &half, first, p2o_base(s->arena, place), &u, by[1]);
+    split_bases(s->arena, t, last, &w->expr, &half, by[0]);
+    const Expr *x = p2o_expr_over(s->arena, e.expr, by[1]);
+    x = x ? p2o_expr_over(s->arena, x, by[0]) : NULL;
+    p2o_search_see(s, (Term){ x, e.bits + w->bits + 4 * BITS_STEP }, false);
+    return s->nfound > 0;
+}
+
+static bool are_equal_axes(const Tables *t)
+{
+    for (int k = 0; k < t->n && t->nindex == 2; k++)
+        if (t->at[k].sizes[t->index[0]] != t->at[k].sizes[t->index[1]])
+            return false;
+    return t->nindex == 2;
 }
 
 /* The number of places that all lists are whole rows of. */
@@ -275,8 +310,7 @@ static bool split_by_sizes(Search *s, int axis, bool plain)
             *x = p2o_form_base(s, b);
             *w = j ? p2o_form_of(EXPR_FLOOR, x, p2o_form_number(s, patches[j]), 0) : *x;
             double at[MAX_CAPTURES];
-            for (int i = 0; i < NPOINT; i++)
-                at[s->points.of[i]] = w->at[i];
+            in_captures(s, w, at);
             if (!is_row_length(s->t, axis, at))
                 continue;
             if (try_split(s, axis, w, plain) || plain)
@@ -286,8 +320,47 @@ static bool split_by_sizes(Search *s, int axis, bool plain)
     return false;
 }
 
+static bool split_both(Search *s)
+{
+    const Tables *t = s->t;
+    if (!are_equal_axes(t) || is_input_size(s, t->index[0]) || !is_dynamic(t, t->index[0]))
+        return false;
+    for (int b = tables_nbase(t) - 1; b >= tables_first_size(t) + t->nindex; b--) {
+        Form *w = NEW(s->arena, Form);
+        *w = p2o_form_base(s, b);
+        if (try_both(s, w))
+            return true;
+    }
+    return false;
+}
+
+/* A list of a grid's places each beside each: as many rows as places. */
+static bool split_square(Search *s)
+{
+    const Tables *t = s->t;
+    int           first = tables_first_size(t), n = tables_nbase(t);
+    for (int i = first + 1; i < n && t->nindex == 1 && !t->part; i++) {
+        for (int j = first + 1; j < i; j++) {
+            double at[MAX_CAPTURES];
+            bool   square = true;
+            Form  *x = NEW(s->arena, Form), *y = NEW(s->arena, Form), *w = NEW(s->arena, Form);
+            *x = p2o_form_base(s, i);
+            *y = p2o_form_base(s, j);
+            *w = p2o_form_of(EXPR_MUL, x, y, 0);
+            in_captures(s, w, at);
+            for (int k = 0; k < t->n; k++)
+                square &= at[k] * at[k] == (double)t->at[k].n;
+            if (square && try_split(s, t->index[0], w, true))
+                return true;
+        }
+    }
+    return false;
+}
+
 void p2o_divide_split(Search *s)
 {
+    if (split_both(s) || split_square(s))
+        return;
     for (int i = 0; i < s->t->nindex; i++) {
         int    axis = s->t->index[i];
         double common = common_row(s->t, axis);

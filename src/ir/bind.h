@@ -21,7 +21,7 @@ typedef enum SymRole {          /* a symbol of a lower role gives way to one of 
 
 typedef struct Bindings Bindings;
 
-enum { MAX_CAPTURES = 16 };
+enum { MAX_CAPTURES = 24 };
 
 Bindings *p2o_bindings_new(Dims *t, int ncapture);
 Dims     *p2o_bindings_dims(const Bindings *b);

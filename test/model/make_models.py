@@ -530,6 +530,18 @@ def save_guarded(folder):
     strip(path)
 
 
+class Lone(nn.Module):
+    """One row is left as it is; PyTorch captures either way."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[0] == 1 else x - x.mean(0)
+
+
+def save_lone(folder):
+    for name, rows in zip("abc", (7, 40, 1)):
+        capture(os.path.join(folder, "lone.%s.pt2" % name), Lone(), (torch.randn(rows, 3),), None)
+
+
 def strip(path):
     """The same archive without the example inputs and this machine's folders, compressed: fixtures should be small."""
     import re
@@ -554,5 +566,6 @@ if __name__ == "__main__":
         which, _, suffix = each.partition(".")
         if which == "guarded":
             save_guarded(sys.argv[1])
+            save_lone(sys.argv[1])
         else:
             save(sys.argv[1], which, "." + suffix if suffix else None)

@@ -504,15 +504,8 @@ class Models(Exports):
         return size
 
 
-REFUSED = {"pieces"}        # numbers of pieces that the captures fix: good at few sizes, which is said
-
-
 def add_models():
     for name in make_models.MODELS:
-        if name in REFUSED:
-            setattr(Models, "test_%s_refused" % name, lambda self, n=name: self.assertRaises(
-                pt2onnx.Pt2OnnxError, self.check, n, make_models.MODELS[n][2][0]))
-            continue
         setattr(Models, "test_" + name, lambda self, n=name: self.check(n, make_models.MODELS[n][2][0]))
         one = Models.batch_of_one(name)
         if one:

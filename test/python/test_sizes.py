@@ -391,6 +391,29 @@ class Refused(Exports):
             r = self.export(Capped(), torch.randn(2, 40), dynamic_axes={"x": {1: "t"}})
         self.same(r, Capped(), (torch.randn(2, 23),))
 
+    def test_captures_do_not_run_out(self):
+        class Divisors(nn.Module):
+            def forward(self, x):
+                n = x.shape[1]
+                return x * sum(n % k == 0 for k in range(1, n + 1))
+
+        self.refused(Divisors(), torch.randn(2, 12), {"x": {0: "b", 1: "t"}})
+
+    def test_sizes_of_1_are_left_out_where_they_differ(self):
+        class Alone(nn.Module):
+            def forward(self, x):
+                n = x.shape[1]
+                ramp = torch.from_numpy(np.arange(n, dtype=np.float32) / n)
+                y = x * ramp
+                return y if n > 1 else y.cos().flip(0)
+
+        for verify in (True, False):
+            r = self.export(Alone(), torch.randn(3, 12), dynamic_axes={"x": {0: "b", 1: "t"}},
+                            verify=verify)
+            self.assertEqual(r.dims["t"]["min"], 2)
+            for shape in (5, 2), (2, 77):
+                self.same(r, Alone(), (torch.randn(shape),))
+
     def test_a_program_that_grows(self):
         class Loop(nn.Module):
             def __init__(self):

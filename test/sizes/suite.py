@@ -146,8 +146,13 @@ class Try:
         if p.returncode:
             raise RuntimeError("plan %s: %s" % (" ".join(options), p.stderr))
         plan = json.loads(p.stdout)
-        return [[self.sizes_of(said, usual[k % 3]) for k, said in enumerate(plan.get(what, []))]
-                for what in ("captures", "checks")]
+        captures, checks, ones = [
+            [self.sizes_of(said, usual[k % 3]) for k, said in enumerate(plan.get(what, []))]
+            for what in ("captures", "checks", "ones")]
+        for sizes in ones:                      # a case may have fewer sizes than the plan thinks
+            if sizes not in captures + checks:
+                checks.append(sizes)
+        return captures, checks
 
     def sizes_of(self, said, usual, taken=()):
         """Sizes of the case from those that the command names, which may be of axes (x_1)."""

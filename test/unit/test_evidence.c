@@ -409,6 +409,8 @@ static void check_plan(void)
             }
             CHECK(least >= 2 && least < 20 && most > 80 && p.checks[0][i] >= 2);
             CHECK(shows_remainders(&p, i));
+            CHECK(p.checks[PLAN_CHECKS - 1][i] == 2 && p.ones[0][i] == 1);
+            CHECK(n == 1 || (p.ones[1][i] == 1) != (p.ones[2][i] == 1));
             for (int k = 0; k < PLAN_CAPTURES; k++)
                 for (int j = 0; j < i; j++)
                     CHECK(p.captures[k][i] != p.captures[k][j]);        /* no two sizes alike */
@@ -433,6 +435,7 @@ static void check_plan_ranges(void)
             least = v < least ? v : least;
             most = v > most ? v : most;
         }
+        CHECK(p.nones == (ranges[i][0] > 1 ? 1 : 3) && (p.ones[0][1] == 1) == (ranges[i][0] <= 1));
         CHECK(least < most || ranges[i][1] - ranges[i][0] < 2);         /* they differ, where there is room */
         end(&w);
     }

@@ -28,6 +28,8 @@ enum {
     BITS_LEFT_OVER = -6,        /* more, of remainders, where what is left over is asked for */
     BITS_OWN = -2,              /* more, of the size of the axis that it stands at */
     BITS_OTHER = 3,             /* more, of each other size, where that axis is known */
+    BITS_BOUND = 6,             /* at most, of the size where a branch turns: it mostly has a name,
+                                 * self.max_len */
 };
 
 /* The first value, then for each how far apart all of them are; where it was foretold by what is
@@ -277,16 +279,82 @@ static void find_cheapest(const Evidence *e, const Readings *r, Verdict *v)
     }
 }
 
+/* c1 where a size is below a bound, else c2: what `2 if n > 32 else 1` leaves. */
+typedef struct Step {
+    double below, above;                /* the values */
+    double last, first;                 /* sizes: the largest below, the least above */
+} Step;
+
+/* Whether one base alone, larger or smaller, says which of two values it was. */
+static bool is_step_of(const Evidence *e, const double *sizes, Step *s)
+{
+    int least = 0;
+    for (int k = 1; k < e->ncapture; k++)
+        least = sizes[k] < sizes[least] ? k : least;
+    *s = (Step){ .below = e->at[least], .last = -INFINITY, .first = INFINITY };
+    for (int k = 0; k < e->ncapture; k++) {
+        if (e->at[k] == s->below) {
+            s->last = fmax(s->last, sizes[k]);
+            continue;
+        }
+        if (isfinite(s->first) && e->at[k] != s->above)
+            return false;
+        s->above = e->at[k];
+        s->first = fmin(s->first, sizes[k]);
+    }
+    return isfinite(s->first) && s->last < s->first;
+}
+
+/* The first size that is not below, where that is cheapest to say. */
+static double cheapest_bound(const Step *s)
+{
+    double best = s->first;
+    for (double n = s->last + 1; n < s->first; n++)
+        best = p2o_number_bits(n) < p2o_number_bits(best) ? n : best;
+    return best;
+}
+
+static bool agrees_with_step(const Evidence *e, const Reading *r, const double *sizes,
+                             const Step *s, double bound)
+{
+    for (int i = 0; i < NPROBE; i++)
+        if ((!e->allowed || e->allowed[i]) && !isnan(sizes[i]) &&
+            r->at[i] != (sizes[i] < bound ? s->below : s->above))
+            return false;
+    return true;
+}
+
+/* Bits of the cheapest branch on one size that gives the values, and elsewhere others than the
+ * best reading.  Many captures on either side of the bound tell it no better than one. */
+static double bits_of_branch(const Evidence *e, const Reading *best)
+{
+    const Bases *b = best->of;
+    double       least = INFINITY;
+    for (int i = 0; i < b->n; i++) {
+        Step s;
+        if (!is_step_of(e, b->at[i], &s))
+            continue;
+        double bound = cheapest_bound(&s);
+        if (!agrees_with_step(e, best, b->at[i] + b->ncapture, &s, bound))
+            least = fmin(least, p2o_base_bits(b) + 2 * BITS_OP +
+                                    fmin(p2o_number_bits(bound), BITS_BOUND) +
+                                    p2o_number_bits(s.below) + p2o_number_bits(s.above));
+    }
+    return least;
+}
+
 Verdict p2o_weigh(const Evidence *e, const Readings *r)
 {
-    Verdict v = { .number_bits = bits_as_number(e), .held = paid_by(e, r), .margin = INFINITY };
+    Verdict v = { .number_bits = bits_as_number(e), .held = paid_by(e, r), .margin = INFINITY,
+                  .branch_bits = INFINITY };
     find_cheapest(e, r, &v);
     if (v.best_bits >= v.number_bits + MARGIN) {
         v.kind = isfinite(v.number_bits) && !is_computed(e, &v) ? VERDICT_NUMBER : VERDICT_OPEN;
         v.margin = v.best_bits - v.number_bits;
         return v;
     }
-    v.margin = fmin(v.rival_bits, v.number_bits) - v.best_bits;
+    v.branch_bits = bits_of_branch(e, v.best);
+    v.margin = fmin(fmin(v.rival_bits, v.number_bits), v.branch_bits) - v.best_bits;
     v.held = fmin(v.held, v.best->held);
     bool paid = v.held + PAID_SHORT >= v.best_bits + (isfinite(v.number_bits) ? MARGIN : 0);
     v.kind = v.margin >= MARGIN && paid ? VERDICT_SIZE : VERDICT_OPEN;
@@ -302,6 +370,8 @@ const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
         return "no simple expression of the sizes gives that";
     if (isfinite(v->number_bits))
         return p2o_printf(a, "%s or the number %s", best, p2o_format_f64(number, e->at[0]));
+    if (v->branch_bits < fmin(v->rival_bits, v->best_bits + MARGIN))
+        return p2o_printf(a, "%s, or a branch on a size", best);
     return next && v->margin < MARGIN ? p2o_printf(a, "%s or %s", best, next)
                                       : p2o_printf(a, "%s, or by chance", best);
 }

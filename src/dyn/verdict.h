@@ -41,6 +41,7 @@ typedef struct Verdict {
     const Reading *rival;               /* the next; NULL: none */
     double         best_bits, rival_bits;
     double         number_bits;         /* what it costs as a number; INFINITY: it is none */
+    double         branch_bits;         /* of a Python branch on a size; INFINITY: none fits */
     double         held;                /* bits in its values */
     double         margin;              /* bits to the next best */
 } Verdict;

@@ -28,8 +28,10 @@
 #include "opt/opt.h"
 #include "report.h"
 
+enum { MOST_CAPTURES = 20 };
+
 typedef struct Case {
-    Str  name, program[4], expected;
+    Str  name, program[MOST_CAPTURES], expected;
     int  nprogram;
     Str  declares[8];
     Str  guards[8];
@@ -79,7 +81,7 @@ static bool next_case(Str *text, Case *c)
     c->name = (Str){ line.p + 4, line.n - 4 };
     const char *start = text->p;
     while (text->n && (!p2o_str_starts(*text, "--- ") || p2o_str_starts(*text, "--- capture"))) {
-        if (p2o_str_starts(*text, "--- capture") && c->nprogram < 3) {
+        if (p2o_str_starts(*text, "--- capture") && c->nprogram < MOST_CAPTURES - 1) {
             c->program[c->nprogram++] = up_to(start, text->p);
             next_line(text);
             start = text->p;
@@ -173,7 +175,7 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
     Bindings *b = p2o_bindings_new(t, c->nprogram);
     Ops      *ops = p2o_ops_new(a, t);
     Graph    *g = NULL;
-    Program  *p[4] = { NULL };
+    Program  *p[MOST_CAPTURES] = { NULL };
     for (int k = 0; k < c->nprogram; k++)
         p[k] = p2o_program_parse(d, t, c->program[k]);
     if (p[0])

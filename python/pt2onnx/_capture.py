@@ -9,7 +9,8 @@ import inspect
 import logging
 import sys
 import warnings
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from types import CodeType, FrameType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch._subclasses import FakeTensorMode
@@ -21,35 +22,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._errors import CaptureError
 from ._example import Example, Sizes
 from ._program import is_unreal
+from ._state import State, is_own
 
 STRICT_STEPS = 2000             # lines of Python that strict export reads in some seconds
-NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
-    "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
-
-
-class _State:
-    """What a run of a model may change: attributes, what lists and dicts hold, buffers."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._attributes = [(m, dict(m.__dict__)) for m in model.modules()]
-        self._contents = [(v, v.copy()) for _, saved in self._attributes for v in saved.values()
-                          if type(v) in (list, dict, set)]
-        self._buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_unreal(b)]
-        self._versions = [b._version for b, _ in self._buffers]
-
-    def restore(self) -> None:
-        for m, saved in self._attributes:
-            for name in set(m.__dict__) - set(saved):
-                del m.__dict__[name]
-            m.__dict__.update(saved)
-        for live, kept in self._contents:
-            live.clear()
-            live.extend(kept) if isinstance(live, list) else live.update(kept)
-        with torch.no_grad():
-            for k, (b, value) in enumerate(self._buffers):
-                if b._version != self._versions[k]:
-                    b.copy_(value)
-                    self._versions[k] = b._version
 
 
 @contextlib.contextmanager
@@ -58,7 +33,7 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
     afterwards the model and the random state are as before."""
     devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
     fast = torch.backends.mha.get_fastpath_enabled()
-    state = _State(model)
+    state = State(model)
     try:
         with torch.random.fork_rng(devices=devices), torch.no_grad():
             torch.backends.mha.set_fastpath_enabled(False)
@@ -98,7 +73,7 @@ class Subject:
 
     def __init__(self, model: torch.nn.Module, example: Example) -> None:
         self.model, self.example = model, example
-        self._state = _State(model)
+        self._state = State(model)
         unreal = [t for t in [*model.parameters(), *model.buffers()] if is_unreal(t)]
         self.unreal = bool(unreal)
         self._mode = getattr(unreal[0], "fake_mode", None) if unreal else None
@@ -231,19 +206,28 @@ class Subject:
             steps += event == "line"
             return step
 
-        def enter(frame: Any, event: str, arg: Any) -> Any:
-            package = str(frame.f_globals.get("__name__")).split(".")[0]
-            return None if package in NOT_READ else step
+        self._traced(sizes, lambda frame: step)
+        return steps
+
+    def own_code(self, sizes: Sizes) -> Dict[CodeType, Dict[str, Any]]:
+        """What a run calls of code that is not PyTorch's, each with its globals."""
+        found: Dict[CodeType, Dict[str, Any]] = {}
+        self._traced(sizes, lambda frame: found.update({frame.f_code: frame.f_globals}))
+        return found
+
+    def _traced(self, sizes: Sizes, enter: Callable[[FrameType], Any]) -> None:
+        def called(frame: FrameType, event: str, arg: Any) -> Any:
+            return enter(frame) if is_own(frame.f_globals.get("__name__")) else None
 
         before = sys.gettrace()
-        sys.settrace(enter)
+        sys.settrace(called)
         try:
-            self._probe(sizes)
+            real = self._fake_runs is False and not self.unreal
+            self.run(sizes) if real else self._probe(sizes)
         except Exception:
             pass                                # what it took until then
         finally:
             sys.settrace(before)
-        return steps
 
     def _free_axes(self, leaves: List[Any]) -> Any:
         """dynamic_shapes with AUTO at every declared place."""

@@ -66,7 +66,11 @@ class _Request:
                      for s in example.symbols.values() if s.low or s.high is not None]
 
     def convert(self, read: Sequence[Callable[[Conversion], None]],
-                checks: Sequence[Callable[[Conversion], None]] = ()) -> Conversion:
+                checks: Sequence[Callable[[Conversion], None]] = (),
+                pinned: Sequence[str] = ()) -> Conversion:
+        """`pinned`: names of sizes that are not dynamic after all."""
+        axes = {port: {k: n for k, n in named.items() if n not in pinned}
+                for port, named in self.axes.items()}
         c = Conversion(self.opset, self.external)
         try:
             for r in read:
@@ -77,9 +81,10 @@ class _Request:
                 r(c)
             c.set_names(self.input_names, self.output_names)
             if self.axes:
-                c.set_dynamic_axes(self.axes)
+                c.set_dynamic_axes(axes)
             for d in self.dims:
-                c.set_dim(d)
+                if d.split("=")[0] not in pinned:
+                    c.set_dim(d)
             c.convert()
             return c
         except BaseException:

@@ -22,7 +22,7 @@ from ._pieces import Guards, Piece, compose
 from ._program import coarsest_float, program_weights
 from ._serialize import program_json
 from ._sizes import SizePlan, refuse_fixed
-from ._trials import Claims, spread, trials
+from ._trials import Claims, beside_compared, spread, trials, turns
 from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
 
 PIECES_SECONDS = 15.0
@@ -33,7 +33,9 @@ LEFT = 3                        # of what the library reads are checks at least
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
 CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
 COMPARE_SECONDS = 20.0
-COMPARISONS = 28
+COMPARISONS = 40
+FAR_OFF = 1087                  # a size beyond what branches and tables often end at
+TURNING = 10                    # captures where the code may go another way
 GROWN = 2, 20                   # times as many calls and more: the program grows with a size
 
 Reader = Callable[[Conversion], None]
@@ -62,8 +64,13 @@ def _ones(sizes: Sizes) -> int:
     return sum(n == 1 for n in sizes.values())
 
 
-def _has_new_one(sizes: Sizes, captures: Sequence[Sizes]) -> bool:
-    return any(n == 1 and all(c[name] > 1 for c in captures) for name, n in sizes.items())
+def _differs_by_ones(sizes: Sizes, captures: Sequence[Sizes]) -> bool:
+    """By sizes of 1 that no capture has: the others lie among those of the captures, so that what
+    is otherwise there is due to the 1."""
+    seen = {name: [c[name] for c in captures] for name in sizes}
+    ones = [name for name, n in sizes.items() if n == 1 and min(seen[name]) > 1]
+    return bool(ones) and all(min(seen[name]) <= n <= max(seen[name])
+                              for name, n in sizes.items() if name not in ones)
 
 
 def _has_nan(arrays: Sequence[Any]) -> bool:
@@ -81,9 +88,11 @@ class Module:
         self.notes: List[Diagnostic] = []
         self._fixed: Dict[Tuple[int, ...], Tuple[Any, Reader]] = {}
         self._symbolic: Dict[bool, Tuple[Any, Sizes, List[str]]] = {}
+        self._pieces: Dict[Tuple[int, ...], Tuple[Any, List[Sizes]]] = {}
         self._references: Dict[Tuple[int, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
+        self._turns: List[Sizes] = []   # where captures begin or cease to be the model
 
     # Which sizes
 
@@ -104,7 +113,10 @@ class Module:
             asked = self.plan.ask(others + few)
         smallest = self.plan.near({n: 1 for n in self.plan.start})
         self._captures = asked["captures"]
-        rest = [smallest, self.plan.start] + asked["checks"] + asked["ones"]
+        far = [] if grows else [self.plan.completed({**self._captures[0], n: FAR_OFF})
+                                for n in self.plan.basis]
+        far = [s for s in far if self.plan.works(s)]
+        rest = [smallest, self.plan.start] + far + asked["checks"] + asked["ones"]
         self._checks = [s for k, s in enumerate(rest) if s not in self._captures + rest[:k]]
 
     def _pin(self, names: Sequence[str]) -> None:
@@ -142,10 +154,11 @@ class Module:
                     yield functools.partial(self.symbolic, strict, held)
             if not strict and self._is_free(strict):
                 yield functools.partial(self.pieces, verify)
+                yield functools.partial(self.pieces, verify, apart=True)
         for strict in list(self._symbolic):
             if self._is_free(strict):
                 yield functools.partial(self.symbolic, strict, False, guarded=True, ones=False)
-        yield self.fixed
+        yield functools.partial(self.fixed, turning=not verify)
         if verify and True in self._symbolic:
             yield functools.partial(self.fixed, strict=True)
 
@@ -165,19 +178,35 @@ class Module:
         if guarded:
             guards = Guards(ep)
             wanted = [s for s in wanted if guards.hold(self._shapes(s))]
-        wanted = wanted if ones else self._without_ones(wanted, [sizes])
+        wanted = wanted if ones else self._without_ones(wanted, [sizes] + self._captures)
         at = self._held([sizes], wanted, bool(held))[:captures_limit() - 1]
         checks = [self._fixed_at(s, bool(held))[1] for s in at]
         self.steps("converting")
         return Attempt(self.request.convert([reader(ep, self.given)], checks), [ep], True)
 
+    def _turns_of(self, ep: Any, at: Sizes) -> List[Sizes]:
+        """Sizes about where a symbolic capture ceases to be the model; they are looked at from now
+        on."""
+        guards = Guards(ep)
+        holds = lambda s: guards.hold(self._shapes(s))
+        _, fixed = free_sizes(ep, self.subject.example)
+        found = [s for s in turns(self.plan, holds, guards.numbers(), at)
+                 if all(s[n] == at[n] for n in fixed) and self.plan.works(s)]
+        self._turns += [s for k, s in enumerate(found) if s not in self._turns + found[:k]]
+        return found
+
+    def _where_code_turns(self) -> List[Sizes]:
+        beside = map(self.plan.near, beside_compared(self.plan, self.subject.model))
+        return list(itertools.islice(itertools.chain(beside, self._turns), TURNING))
+
     def _shapes(self, sizes: Sizes) -> List[Sequence[int]]:
         shapes = self.subject.example.shapes(sizes)
         return [shapes.get(k, ()) for k in range(len(self.subject.example.leaves))]
 
-    def pieces(self, verify: bool) -> Attempt:
+    def pieces(self, verify: bool, apart: bool = False) -> Attempt:
         """Several captures with symbolic sizes, each good where its guards hold.  Without numbers
-        each is held against captures at fixed sizes."""
+        each is held against captures at fixed sizes.  `apart`: sizes of 1 are pieces of their
+        own."""
         example = self.subject.example
         found: List[Piece] = []
         program = self._symbolic[False][0]
@@ -185,7 +214,8 @@ class Module:
             self.plan, Claims({}), self.subject.model, [program], self.plan.works))
         wanted = sorted(itertools.islice(wanted, PIECES_TRIED), key=_ones)
         began = time.thread_time()
-        for sizes in wanted:
+        while wanted:
+            sizes = wanted.pop(0)
             if any(p.holds(self._shapes(sizes)) for p in found):
                 continue
             if len(found) == PIECES:
@@ -193,7 +223,9 @@ class Module:
             if time.thread_time() - began > PIECES_SECONDS:
                 raise DynamicError("the model is many programs, at other sizes others")
             self.steps("capturing at %s" % _words(sizes))
-            found.append(Piece(self.subject.capture_symbolic(sizes, False), example, sizes))
+            ep, beyond = self._piece_at(sizes)
+            found.append(Piece(ep, example, sizes, apart))
+            wanted = beyond + wanted
         if len(found) == 1:
             raise DynamicError("one capture is good at all sizes that were tried")
         for p in found if not verify else []:
@@ -206,6 +238,14 @@ class Module:
         self.steps("converting")
         return Attempt(self.request.convert([read]), [p.ep for p in found], False)
 
+    def _piece_at(self, sizes: Sizes) -> Tuple[Any, List[Sizes]]:
+        """A symbolic capture, and sizes about where it ceases to be the model."""
+        key = tuple(sizes.values())
+        if key not in self._pieces:
+            ep = self.subject.capture_symbolic(sizes, False)
+            self._pieces[key] = ep, self._turns_of(ep, sizes)
+        return self._pieces[key]
+
     def _single_ones(self) -> List[Sizes]:
         """Where one size is 1, which PyTorch never takes for a symbol."""
         at = [{**self._captures[0], n: 1} for n in self.plan.basis]
@@ -215,7 +255,9 @@ class Module:
         """Held against captures at fixed sizes where its guards hold."""
         at = [s for s in self._checks + self._captures if piece.holds(self._shapes(s))]
         checks = [self._fixed_at(s)[1] for s in self._held([], at, False)]
-        self.request.convert([reader(piece.ep, self.given)], checks).close()
+        near = lambda n, d: piece.holds(self._shapes({**piece.sizes, n: piece.sizes[n] + d}))
+        fixed = [n for n in piece.sizes if not near(n, 1) and not near(n, -1)]
+        self.request.convert([reader(piece.ep, self.given)], checks, fixed).close()
 
     def _is_free(self, strict: bool) -> bool:
         return strict in self._symbolic and not self._symbolic[strict][2]
@@ -233,14 +275,17 @@ class Module:
                 break
         self.tol.computed_in = coarsest_float(ep)
         self._symbolic[strict] = ep, sizes, fixed
+        self._turns_of(ep, sizes)
         return self._symbolic[strict]
 
-    def fixed(self, strict: bool = False) -> Attempt:
+    def fixed(self, strict: bool = False, turning: bool = False) -> Attempt:
         """Captures at fixed sizes, lined up.  What a refusal asks for is captured as well, and what
         a check does not agree with is learnt from it.  If that leads nowhere and only checks at
-        sizes of 1 were in the way, the model is made without them and claims no such size."""
+        sizes of 1 were in the way, the model is made without them and claims no such size.
+        `turning`: held against captures where the code may go another way, too."""
         captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
-        checks = self._held(captures, self._checks, strict)
+        wanted = self._where_code_turns() if turning else []
+        checks = self._held(captures, wanted + self._checks, strict)
         without: Optional[Attempt] = None
         for left in range(ASKED, -1, -1):
             try:
@@ -284,7 +329,7 @@ class Module:
 
     def _without_ones(self, checks: Sequence[Sizes], captures: Sequence[Sizes]) -> List[Sizes]:
         """The user's own example is never left out."""
-        return [s for s in checks if s == self.plan.start or not _has_new_one(s, captures)]
+        return [s for s in checks if s == self.plan.start or not _differs_by_ones(s, captures)]
 
     def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes],
                   strict: bool) -> Optional[Sizes]:
@@ -342,7 +387,8 @@ class Module:
         began = time.thread_time()
         runs = lambda s: (not attempt.within or attempt.claims.hold(s)) and \
             self._reference(s) is not None
-        for sizes in trials(self.plan, attempt.claims, self.subject.model, attempt.programs, runs):
+        for sizes in trials(self.plan, attempt.claims, self.subject.model, attempt.programs, runs,
+                            self._turns):
             late = time.thread_time() - began > COMPARE_SECONDS
             if len(out) == COMPARISONS or late and len(out) > 3:
                 break

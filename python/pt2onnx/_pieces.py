@@ -12,7 +12,7 @@ import math
 import operator
 import re
 import types
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -22,8 +22,12 @@ from ._serialize import Json, program_parts
 
 _SIZE = re.compile(r"L(?:\['\w+'\]|\[\d+\])+\.size\(\)\[\d+\]")
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv",
-              ast.Mod: "mod", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+              ast.Mod: "mod", ast.Div: "truediv",
+              ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
               ast.Eq: "eq", ast.NotEq: "ne", ast.And: "and_", ast.Or: "or_"}
+_CALLS = {"min": "torch.sym_min", "max": "torch.sym_max", "torch.sym_float": "torch.sym_float",
+          "math.ceil": "math.ceil", "math.floor": "math.floor", "math.trunc": "math.trunc"}
+_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 RANGE = 4096                    # sizes that are tried for where a range ends
 Place = Tuple[str, int]         # input, axis
 
@@ -43,21 +47,37 @@ class Guards:
         texts = [g for g in getattr(ep, "_guards_code", None) or []]
         self.paths = {t: _place(t, self.inputs) for g in texts for t in _SIZE.findall(g)}
         self.texts = [_in_names(g, self.paths) for g in texts]
+        whole = " and ".join("(%s)" % g for g in self.texts) or "True"
+        try:
+            self._code = compile(whole, "guard", "eval")
+        except SyntaxError as e:
+            raise CaptureError("a guard that cannot be read: %s" % whole) from e
 
     def hold(self, shapes: Sequence[Sequence[int]]) -> bool:
         """Of the inputs' shapes, in order."""
         names = {_size_name(*p): shapes[self.inputs.index(p[0])][p[1]]
                  for p in self.paths.values()}
         try:
-            return all(bool(eval(g, dict(_PYTHON), names)) for g in self.texts)
+            return bool(eval(self._code, dict(_PYTHON), names))
         except Exception:
             return False
 
+    def numbers(self) -> Set[int]:
+        """Those that they speak of, and products of two of one guard: n // 4 > 128 ends at 516."""
+        out: Set[int] = set()
+        for g in self.texts:
+            found = re.findall(r"(?<![\w.])\d+(?:\.\d*)?(?!\w)", g)
+            own = sorted({int(float(n)) for n in found})[:8]
+            out.update(own, (a * b for a in own for b in own))
+        return out
+
 
 class Piece:
-    """A capture and where it holds."""
+    """A capture and where it holds: with sizes of 1 only where it was captured at them, or, unless
+    `apart`, wherever its guards allow it."""
 
-    def __init__(self, ep: torch.export.ExportedProgram, example: Example, sizes: Sizes) -> None:
+    def __init__(self, ep: torch.export.ExportedProgram, example: Example, sizes: Sizes,
+                 apart: bool) -> None:
         self.ep, self.sizes = ep, sizes
         guards = Guards(ep)
         self.paths = guards.paths
@@ -68,17 +88,17 @@ class Piece:
         self.places: List[Place] = [(specs[leaf].name, axis) for leaf, axis, _ in
                                     example.resized(example.sizes) if axis is not None]
         self.exprs = {p: _expression(shapes[p[0]][p[1]]) for p in self.places}
-        self.guards = guards.texts + self._of_ranges() + self._of_equal_axes()
+        self.guards = guards.texts + self._of_ranges(2 if apart else 3) + self._of_equal_axes()
         self.tree = ast.parse(" and ".join("(%s)" % g for g in self.guards) or "True", mode="eval")
         self._code = compile(self.tree, "guard", "eval")
         _check_readable(self.tree)
 
-    def _of_ranges(self) -> List[str]:
+    def _of_ranges(self, least: int) -> List[str]:
         """PyTorch's least of 2 is what it never saw less than."""
         out = []
         for (name, axis), e in self.exprs.items():
             r = self.ep.range_constraints.get(e) if e.is_Symbol else None
-            if r is not None and r.lower.is_Integer and r.lower > 2:
+            if r is not None and r.lower.is_Integer and r.lower >= least:
                 out.append("%s >= %d" % (_size_name(name, axis), r.lower))
             if r is not None and r.upper.is_Integer and r.upper < 2 ** 31:
                 out.append("%s <= %d" % (_size_name(name, axis), r.upper))
@@ -99,7 +119,7 @@ class Piece:
     def holds(self, shapes: Sequence[Sequence[int]]) -> bool:
         names = {_size_name(*p): shapes[self.inputs.index(p[0])][p[1]] for p in self.places}
         try:
-            return bool(eval(self._code, {"min": min, "max": max}, names))
+            return bool(eval(self._code, dict(_PYTHON), names))
         except ZeroDivisionError:
             return False
 
@@ -129,12 +149,15 @@ def _in_names(guard: str, paths: Dict[str, Place]) -> str:
 
 def _check_readable(tree: ast.AST) -> None:
     allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.USub, ast.Not, ast.BoolOp, ast.Compare,
-               ast.Name, ast.Load, ast.Constant, ast.Call, *_OPERATORS)
+               ast.Name, ast.Load, ast.Constant, ast.Call, ast.Attribute, *_OPERATORS)
     for n in ast.walk(tree):
         if not isinstance(n, allowed) or isinstance(n, ast.Call) and (
-                not isinstance(n.func, ast.Name) or n.func.id not in ("min", "max")
-                or len(n.args) != 2):
+                ast.unparse(n.func) not in _CALLS or len(n.args) > 2):
             raise CaptureError("a guard that cannot be computed: %s" % ast.unparse(n))
+
+
+def _is_float(x: Json) -> bool:
+    return "as_float" in x or "as_sym_float" in x
 
 
 class _Nodes:
@@ -164,23 +187,24 @@ class _Nodes:
         if isinstance(e, ast.Expression):
             return self.compute(e.body, sizes)
         if isinstance(e, ast.Constant):
-            kind = bool if isinstance(e.value, bool) else int
-            return {"as_bool" if kind is bool else "as_int": kind(e.value)}
+            return {"as_" + type(e.value).__name__: e.value}
         if isinstance(e, ast.Name):
             return self.size(*sizes[e.id])
         if isinstance(e, ast.UnaryOp):
             x = self.compute(e.operand, sizes)
             if isinstance(e.op, ast.Not):
-                return self._operator("torch.sym_not", [x], True)
-            return self._operator("_operator.mul", [x, {"as_int": -1}], False)
+                return self._operator("torch.sym_not", [x], "as_sym_bool")
+            return self._binary(ast.Mult(), x, {"as_int": -1})
         if isinstance(e, ast.Call):
-            return self._operator("torch.sym_" + e.func.id,       # type: ignore[attr-defined]
-                                  [self.compute(a, sizes) for a in e.args], False)
+            name, args = ast.unparse(e.func), [self.compute(a, sizes) for a in e.args]
+            real = name == "torch.sym_float" or \
+                not name.startswith("math.") and any(map(_is_float, args))
+            return self._operator(_CALLS[name], args, "as_sym_float" if real else "as_sym_int")
         if isinstance(e, ast.BinOp):
             return self._binary(e.op, self.compute(e.left, sizes), self.compute(e.right, sizes))
         if isinstance(e, ast.Compare):
             parts = [self.compute(x, sizes) for x in [e.left, *e.comparators]]
-            out = [self._binary(op, a, b, True) for op, a, b in zip(e.ops, parts, parts[1:])]
+            out = [self._binary(op, a, b) for op, a, b in zip(e.ops, parts, parts[1:])]
             return self._all(ast.And(), out)
         assert isinstance(e, ast.BoolOp)
         return self._all(e.op, [self.compute(v, sizes) for v in e.values])
@@ -188,15 +212,17 @@ class _Nodes:
     def _all(self, op: ast.AST, parts: List[Json]) -> Json:
         out = parts[0]
         for p in parts[1:]:
-            out = self._binary(op, out, p, True)
+            out = self._binary(op, out, p)
         return out
 
-    def _binary(self, op: ast.AST, a: Json, b: Json, truth: bool = False) -> Json:
-        return self._operator("_operator." + _OPERATORS[type(op)], [a, b], truth)
+    def _binary(self, op: ast.AST, a: Json, b: Json) -> Json:
+        real = isinstance(op, ast.Div) or _is_float(a) or _is_float(b)
+        truth = isinstance(op, (*_COMPARED, ast.And, ast.Or))
+        kind = "as_sym_bool" if truth else "as_sym_float" if real else "as_sym_int"
+        return self._operator("_operator." + _OPERATORS[type(op)], [a, b], kind)
 
-    def _operator(self, target: str, args: Sequence[Json], truth: bool) -> Json:
-        return self.call(target, [("", a) for a in args],
-                         {"as_sym_bool": {}} if truth else {"as_sym_int": {}})
+    def _operator(self, target: str, args: Sequence[Json], kind: str) -> Json:
+        return self.call(target, [("", a) for a in args], {kind: {}})
 
 
 class _Whole:
@@ -276,6 +302,11 @@ class _Whole:
                 size = values[place[0]]["sizes"][place[1]]
                 if e.is_Symbol and place not in out and used.setdefault(str(e), place) == place:
                     out[place] = size
+        for k, p in enumerate(self.pieces):     # equal to another axis in every piece
+            values = self.parts[k]["graph_module"]["graph"]["tensor_values"]
+            for place, e in p.exprs.items():
+                if e.is_Symbol:
+                    out.setdefault(place, values[place[0]]["sizes"][place[1]])
         if len(out) < len(self.pieces[0].places):
             raise CaptureError("no piece leaves %s free" % sorted(
                 set(self.pieces[0].places) - set(out)))
@@ -288,9 +319,12 @@ class _Whole:
         """A piece as a branch.  Axes that it has other sizes for are cut to these, which changes
         nothing where its guards hold, and tells the converter."""
         piece, graph = self.pieces[k], self.parts[k]["graph_module"]["graph"]
-        nodes, inputs, values = _Nodes("cut%d" % k), [], self._known_values(k)
-        first: Dict[Any, Place] = {}
+        nodes, inputs, values = _Nodes("length%d" % k), [], self._known_values(k)
+        first: Dict[Any, Place] = {}            # where the whole has this symbol, if anywhere
         names = dict(self.taken[k])
+        for place, e in piece.exprs.items():
+            if e.is_Symbol and _text(values[place[0]], place[1]) == self._symbol(place):
+                first.setdefault(e, place)
         for place, e in piece.exprs.items():
             if e.is_Symbol and first.setdefault(e, place) == place:
                 if _text(values[place[0]], place[1]) != self._symbol(place):
@@ -303,6 +337,7 @@ class _Whole:
         for name, ours in names.items():
             if ours.startswith("whole%d_" % k):
                 values[ours] = self.tensors[name]
+        cuts.sort(key=lambda c: self.operands.index(c[0][0]))   # those of a tensor in a row
         for n, (place, e) in enumerate(cuts):
             name, axis = place
             size = {"as_int": int(e)} if e.is_Integer else nodes.size(
@@ -333,8 +368,7 @@ class _Whole:
         alone: the converter finds these sizes itself."""
         graph = self.parts[k]["graph_module"]["graph"]
         given = {a["as_tensor"]["name"] for a in graph["inputs"] if "as_tensor" in a}
-        return {name: v for name, v in graph["tensor_values"].items()
-                if name in given or all("as_int" in n for n in v["sizes"])}
+        return {name: v for name, v in graph["tensor_values"].items() if name in given}
 
     def _result_values(self, k: int) -> List[Json]:
         graph = self.parts[k]["graph_module"]["graph"]

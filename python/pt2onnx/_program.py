@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping
 
 import torch
 
-from ._errors import UnsupportedError, UsageError
+from ._errors import CaptureError, UnsupportedError, UsageError
 from ._library import Weight
 
 
@@ -35,8 +35,11 @@ def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.
                 raise UsageError("weights: %s is %s %s, the model has %s %s" % (
                     name, str(new.dtype), list(new.shape), str(t.dtype), list(t.shape)))
             t = new
-        elif is_unreal(t):
+        elif is_unreal(t) and (t.is_meta or name in ep.state_dict):
             raise UsageError("%s has no values (%s) and weights= has none by that name" % (name, t.device))
+        elif is_unreal(t):                      # left in a cache by an earlier run without values
+            raise CaptureError("%s has no values: the model keeps tensors from run to run where "
+                               "they are not found" % name)
         out.append(_weight(name, t))
     return out
 

@@ -7,6 +7,7 @@ make some sizes follow from others, the rest are a basis to choose from.
 from __future__ import annotations
 
 import itertools
+from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from torch.utils._sympy.printers import PythonPrinter
@@ -84,6 +85,13 @@ class SizePlan:
         self.start = self.example.sizes
         self._known: Dict[Tuple[int, ...], Any] = {}
         self._relations: Optional[Relations] = None
+        self._code: Optional[Dict[CodeType, Dict[str, Any]]] = None
+
+    def own_code(self) -> Dict[CodeType, Dict[str, Any]]:
+        """The user's code that the example runs through."""
+        if self._code is None:
+            self._code = self.subject.own_code(self.start)
+        return self._code
 
     def _calls(self, sizes: Sizes) -> Any:
         """The number of calls, or the exception."""
@@ -108,6 +116,10 @@ class SizePlan:
     def basis(self) -> List[str]:
         follows = self._relations.follows if self._relations else {}
         return [n for n in self.start if n not in follows]
+
+    def completed(self, sizes: Sizes) -> Sizes:
+        """With the sizes that follow from others, whether or not the model runs there."""
+        return self._relations and self._relations.complete(sizes) or sizes
 
     def near(self, wanted: Sizes, works: Optional[Callable[[Sizes], bool]] = None,
              nth: int = 0) -> Sizes:

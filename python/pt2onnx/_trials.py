@@ -1,25 +1,26 @@
 """Sizes to compare at, chosen to break what the model claims.
 
-Small ones, equal ones, powers of two, primes, one much larger, the ends of the ranges claimed; and
-the numbers in the program, in the sizes of weights and in the user's source, each with its
-neighbours and its double: where a branch or a table ends, it ends at such a number.
+Small ones, equal ones, powers of two, primes, one much larger, the ends of the ranges claimed and
+of what PyTorch's captures hold for; and the numbers that the code has, each with its neighbours.
 """
 from __future__ import annotations
 
 import math
 import operator
 import re
-from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ._example import Sizes
+from ._numbers import compared, mentioned
 from ._sizes import SizePlan
 
 MOST_ELEMENTS = 1 << 20         # of an input
 WIDE = 8                        # times the least: a range that is worth a file
+NEAR, FAR = 200, 4096           # up to where all sizes are looked at, and those by a number
+MOST_TURNS = 6                  # of one size: the nearest
+MOST_COMPARED = 12
 SHAPES = ([1], [2, 3, 5, 7], [3], [5, 1], [1, 4, 6, 9], [7, 11, 13, 5], [4, 8, 16, 32], [2],
           [8, 16, 8, 16], [17, 23, 29, 19], [6, 10, 1, 12])
 
@@ -44,10 +45,16 @@ class Claims:
         return all(self._holds(need, sizes) for need in self._needs)
 
     def are_wide(self, example: Any) -> bool:
-        """They hold at the example, and from some size on or at least up to a multiple of it."""
+        """They hold at the example, and at one of two sizes at least from the least on up to a
+        multiple of it and of the example's."""
         return self.hold(example.sizes) and all(
-            s["max"] >= WIDE * max(s.get("min", 1), 1) or self._high(example, name) <= s["max"]
-            for name, s in self.symbols.items() if "max" in s)
+            self._is_wide(example, name) for name in self.symbols if name in example.sizes)
+
+    def _is_wide(self, example: Any, name: str) -> bool:
+        least = max(self.symbols[name].get("min", 1), 1)
+        most = int(min(WIDE * max(least, example.sizes[name]), self._high(example, name)))
+        held = [self.hold({**example.sizes, name: n}) for n in range(least, most + 1)]
+        return 2 * sum(held) >= len(held)
 
     def bounds(self, example: Any, differs: bool) -> List[str]:
         """What the file is not for and the user did not exclude.  That nothing below 2 was seen
@@ -76,37 +83,29 @@ class Claims:
             return True                         # what cannot be read excludes nothing
 
 
-def _ints_of_code(code: CodeType) -> Iterator[int]:
-    for x in code.co_consts:
-        if isinstance(x, CodeType):
-            yield from _ints_of_code(x)
-        elif type(x) is int:
-            yield x
+def turns(plan: SizePlan, holds: Callable[[Sizes], bool], numbers: Set[int],
+          at: Sizes) -> Iterator[Sizes]:
+    """Sizes on both sides of where something begins or ceases to hold, one of them varying.  Sizes
+    of 1 are compared at anyway."""
+    values = sorted({n + d for n in numbers for d in (-1, 0, 1) if n <= FAR} | set(range(2, NEAR)))
+    values = [n for n in values if n > 1]
+    for name in plan.basis:
+        tried = [plan.completed({**at, name: n}) for n in values]
+        held = [holds(s) for s in tried]
+        ends = [k + d for k in range(len(held) - 1) if held[k] != held[k + 1] for d in (0, 1)]
+        ends.sort(key=lambda k: abs(values[k] - at[name]))
+        yield from (tried[k] for k in ends[:MOST_TURNS])
 
 
-def _ints_of_modules(model: torch.nn.Module) -> Iterator[int]:
-    for m in model.modules():
-        for x in m.__dict__.values():
-            if type(x) is int:
-                yield x
-        if not type(m).__module__.startswith("torch."):
-            for f in vars(type(m)).values():
-                if hasattr(f, "__code__"):
-                    yield from _ints_of_code(f.__code__)
-
-
-def numbers(model: torch.nn.Module, programs: Sequence[Any], most: int) -> List[int]:
-    found: Set[int] = set(_ints_of_modules(model))
-    for t in list(model.parameters()) + list(model.buffers()):
-        found.update(t.shape)
-    for ep in programs:
-        for node in ep.graph.nodes:
-            found.update(x for x in pytree.tree_leaves((node.args, node.kwargs)) if type(x) is int)
-    return sorted(n for n in found if 3 < n <= most)
+def beside_compared(plan: SizePlan, model: torch.nn.Module) -> Iterator[Sizes]:
+    """About the numbers that the code compares something with."""
+    for n in compared(plan.own_code(), model)[:MOST_COMPARED]:
+        for name in plan.basis:
+            yield from ({name: n + d} for d in (1, 0, -1) if n <= FAR)
 
 
 def trials(plan: SizePlan, claims: Claims, model: torch.nn.Module, programs: Sequence[Any],
-           runs: Callable[[Sizes], bool]) -> Iterator[Sizes]:
+           runs: Callable[[Sizes], bool], first: Sequence[Sizes] = ()) -> Iterator[Sizes]:
     """The most telling first, no two alike.  Where PyTorch runs the model must too, whatever it
     claims: only the user says what sizes are meant."""
     seen: List[Sizes] = []
@@ -115,15 +114,15 @@ def trials(plan: SizePlan, claims: Claims, model: torch.nn.Module, programs: Seq
         small = plan.example.elements(sizes) <= MOST_ELEMENTS or sizes == plan.start
         return small and plan.example.bears(sizes) and runs(sizes)
 
-    for wanted in _wanted(plan, claims, model, programs):
+    for wanted in _wanted(plan, claims, model, programs, first):
         sizes = plan.near(wanted, works)
         if sizes not in seen:
             seen.append(sizes)
             yield sizes
 
 
-def _wanted(plan: SizePlan, claims: Claims, model: torch.nn.Module,
-            programs: Sequence[Any]) -> Iterator[Sizes]:
+def _wanted(plan: SizePlan, claims: Claims, model: torch.nn.Module, programs: Sequence[Any],
+            first: Sequence[Sizes]) -> Iterator[Sizes]:
     basis, start = plan.basis, plan.start
     most = max([200] + [4 * n for n in start.values()])
     yield start
@@ -131,15 +130,17 @@ def _wanted(plan: SizePlan, claims: Claims, model: torch.nn.Module,
     for name in start:
         s = claims.symbols.get(name, {})
         for n in [s[k] + d for k in ("min", "max") if k in s for d in (-1, 0, 1)]:
-            if 1 < n < 4 * most:
+            if 1 < n < FAR:
                 yield {name: n}
+    yield from first
+    yield from beside_compared(plan, model)
     for values in SHAPES[1:6]:
         yield spread(basis, values)
     for name in basis:
         yield {name: min(10 * start[name], 400)}
     for values in SHAPES[6:]:
         yield spread(basis, values)
-    found = numbers(model, programs, most)
+    found = [n for n in mentioned(plan.own_code(), model, programs) if n <= most]
     for n in [n + d for n in found for d in (0, 1, -1)] + [2 * n for n in found]:
         if n <= most:
             yield {name: n for name in basis}

@@ -1,4 +1,6 @@
 """Which sizes pt2onnx.export finds, takes and refuses.  usage: test_sizes.py [NAME...]"""
+import collections
+import functools
 import resource
 import sys
 import unittest
@@ -203,6 +205,41 @@ class Honest(Exports):
         x = torch.randn(9, 3)
         self.assertLess(abs(r(x) - (x - x.mean(0) + 1).numpy()).max(), 1e-5)
 
+    def test_what_is_kept_outside_of_the_module(self):
+        kept, holder = {}, type("Holder", (), {"__module__": __name__})()
+
+        @functools.lru_cache(None)
+        def places(n):
+            return torch.arange(n).float()
+
+        class Keeping(nn.Module):
+            ramp = None
+
+            def __init__(self):
+                super().__init__()
+                self.tables, self.holder = collections.OrderedDict(), holder
+
+            def forward(self, x):
+                n = x.shape[1]
+                if n not in self.tables:
+                    self.tables[n] = torch.linspace(0, 1, n)
+                if n not in kept:
+                    kept[n] = torch.ones(n)
+                if getattr(self.holder, "n", 0) != n:
+                    self.holder.n, self.holder.table = n, torch.full((n,), 2.0)
+                if Keeping.ramp is None or len(Keeping.ramp) != n:
+                    Keeping.ramp = torch.arange(n)
+                return x * places(n) + self.tables[n] + kept[n] + self.holder.table + Keeping.ramp
+
+        sys.modules[__name__].__dict__.update(kept_for_test=kept, places_for_test=places)
+        for verify in (True, False):
+            m = Keeping()
+            r = self.export(m, torch.randn(2, 9), dynamic_axes={"x": {0: "b", 1: "t"}},
+                            verify=verify)
+            self.assertIs(type(m(torch.randn(2, 5))), torch.Tensor)
+            for b, t in ((1, 1), (3, 7), (2, 100)):
+                self.same(r, m, (torch.randn(b, t),))
+
     def test_sizes_without_a_meaning(self):
         class Halves(nn.Module):
             def forward(self, x):
@@ -336,6 +373,73 @@ class Branches(Exports):
         self.check(Middle(), lambda n, k: (torch.randn(n), torch.randn(k)),
                    {"x": {0: "n"}, "y": {0: "k"}}, [(6, 5), (7, 5), (5, 9), (4, 4), (30, 31)])
 
+    def test_at_one_size(self):
+        class Crossed(nn.Module):
+            def forward(self, x, y):
+                return torch.linalg.cross(x, y) if x.shape[0] != 3 else torch.cross(x, y, dim=0)
+
+        def make(n):
+            return torch.randn(n, 3), torch.randn(n, 3)
+
+        for verify in (True, False):
+            r = self.export(Crossed(), make(3), dynamic_axes={"x": {0: "n"}, "y": {0: "n"}},
+                            verify=verify)
+            for n in (1, 2, 3, 4, 17):
+                self.same(r, Crossed(), make(n))
+
+    def test_inputs_that_share_their_sizes(self):
+        class Pooled(nn.Module):
+            def forward(self, x, mask):
+                if x.shape[1] > 32:
+                    x, mask = x[:, ::2], mask[:, ::2]
+                m = mask.unsqueeze(-1).float()
+                return (x * m).sum(1) / m.sum(1).clamp(min=1)
+
+        class Causal(nn.Module):
+            def forward(self, q, k, pad):
+                a = q @ k.transpose(1, 2)
+                if q.shape[1] == k.shape[1]:
+                    a = a.masked_fill(torch.ones_like(a[0], dtype=torch.bool).triu(1), -1e9)
+                return a.masked_fill(pad[:, None], -1e9).softmax(-1)
+
+        def pooled(b, t):
+            return torch.randn(b, t, 4), torch.rand(b, t) > 0.3
+
+        def causal(b, t, s):
+            return torch.randn(b, t, 4), torch.randn(b, s, 4), torch.rand(b, s) > 0.7
+
+        for verify in (True, False):
+            r = self.export(Pooled(), pooled(2, 9), verify=verify,
+                            dynamic_axes={"x": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}})
+            for b, t in ((1, 1), (3, 31), (1, 32), (2, 33), (5, 64), (2, 1025)):
+                self.same(r, Pooled(), pooled(b, t))
+            r = self.export(Causal(), causal(2, 5, 7), verify=verify, dynamic_axes={
+                "q": {0: "b", 1: "t"}, "k": {0: "b", 1: "s"}, "pad": {0: "b", 1: "s"}})
+            for at in ((1, 1, 1), (2, 3, 3), (3, 7, 2), (7, 7, 7), (1, 30, 31)):
+                self.same(r, Causal(), causal(*at))
+
+    def test_beyond_all_sizes_that_are_usual(self):
+        class Limited(nn.Module):
+            def forward(self, x):
+                return x[:, :1000] * 2 if x.shape[1] > 1e3 else x
+
+        class Helped(nn.Module):
+            limit = 600
+
+            def forward(self, x):
+                n = x.shape[1]
+                window = torch.from_numpy(np.hanning(n + 2)[1:-1].astype(np.float32))
+                return x * (window * 0.5 if n > self.limit else window)
+
+        for verify in (True, False):
+            r = self.export(Limited(), torch.randn(2, 9), dynamic_axes={"x": {1: "t"}},
+                            verify=verify)
+            for t in (2, 999, 1000, 1001, 1500):
+                self.same(r, Limited(), (torch.randn(2, t),))
+            with self.assertRaises(pt2onnx.Pt2OnnxError):
+                self.export(Helped(), torch.randn(2, 9), dynamic_axes={"x": {1: "t"}},
+                            verify=verify)
+
     def test_one_size_is_another(self):
         class Once(nn.Module):
             def forward(self, x):
@@ -372,14 +476,8 @@ class Refused(Exports):
             def forward(self, x):
                 return x.squeeze() * 2
 
-        class Crossed(nn.Module):
-            def forward(self, x, y):
-                return torch.linalg.cross(x, y) if x.shape[0] != 3 else torch.cross(x, y, dim=0)
-
         for verify in (True, False):
             self.refused(Squeezed(), torch.randn(1, 4), {"x": {0: "n"}}, verify=verify)
-            self.refused(Crossed(), (torch.randn(3, 3), torch.randn(3, 3)),
-                         {"x": {0: "n"}, "y": {0: "n"}}, verify=verify)
 
     def test_a_number_that_only_the_source_has(self):
         class Capped(nn.Module):

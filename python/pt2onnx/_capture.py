@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental import _config as symbolic_config
+from torch.overrides import TorchFunctionMode
 from torch.fx.experimental.symbolic_shapes import (DimDynamic, ShapeEnv,
                                                    StatelessSymbolicContext)
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -58,6 +59,16 @@ def _quiet() -> Iterator[None]:
         finally:
             for logger, level in levels:
                 logger.setLevel(level)
+
+
+class _Decided(TorchFunctionMode):
+    """is_causal=length > 1 is an argument that PyTorch takes no symbol for: made a guard."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if isinstance(kwargs.get("is_causal"), torch.SymBool):
+            kwargs["is_causal"] = bool(kwargs["is_causal"])
+        return func(*args, **kwargs)
 
 
 class _Count(TorchDispatchMode):
@@ -188,7 +199,7 @@ class Subject:
             raise CaptureError("strict export: Python loops are too long to be read step by step")
         args, kwargs = self.example.call_arguments(leaves)
         try:
-            with self._restored():
+            with self._restored(), contextlib.nullcontext() if strict else _Decided():
                 return torch.export.export(self.model, args, kwargs or None,
                                            dynamic_shapes=shapes, strict=strict)
         except Exception as e:

@@ -283,6 +283,7 @@ class Module:
         a check does not agree with is learnt from it.  If that leads nowhere and only checks at
         sizes of 1 were in the way, the model is made without them and claims no such size.
         `turning`: held against captures where the code may go another way, too."""
+        self._refuse_ints()
         captures, fresh = list(self._captures), [spread(self.plan.basis, v) for v in FRESH]
         wanted = self._where_code_turns() if turning else []
         checks = self._held(captures, wanted + self._checks, strict)
@@ -308,6 +309,13 @@ class Module:
                     checks = self._held(captures, [self.plan.near(s) for s in fresh], strict)
                     fresh = []
         raise AssertionError()
+
+    def _refuse_ints(self) -> None:
+        ints = [s.name for s in self.subject.example.symbols.values()
+                for _, axis in s.places if axis is None]
+        if ints:
+            raise DynamicError("%s: captures at fixed sizes have a number there, no input" %
+                               ", ".join(ints))
 
     def _line_up(self, captures: Sequence[Sizes], checks: Sequence[Sizes],
                  strict: bool) -> Attempt:

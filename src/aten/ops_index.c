@@ -514,7 +514,7 @@ static Value *lower_nonzero(Lower *lo, const Call *c)
 static void shape_nonzero_numpy(Infer *in, const Call *c)
 {
     Dim count = data_dim(in, c, 0, 0);
-    int rank_ = shape_arg(c, "self").rank;
+    int rank_ = p2o_arg_type(&c->args[0]).shape.rank;
     if (nouts(c) != (rank_ ? rank_ : 1))
         rule_fail(in, "%d results for rank %d", nouts(c), rank_);
     for (int i = 0; i < nouts(c); i++)
@@ -523,7 +523,7 @@ static void shape_nonzero_numpy(Infer *in, const Call *c)
 
 static void lower_nonzero_numpy(Lower *lo, const Call *c, Value **out)
 {
-    Value *y = nonzero_of(lo, tensor_arg(lo, c, "self"));
+    Value *y = nonzero_of(lo, p2o_arg_value(lo, &c->args[0], DT_BOOL));
     for (int i = 0; i < c->nouts; i++)
         out[i] = select_axis(lo, y, 0, p2o_dim_int(lo->dims, i));
 }
@@ -677,6 +677,7 @@ const AtenOp p2o_ops_index[] = {
     { "nonzero(Tensor self) -> Tensor", shape_nonzero, .lower = lower_nonzero },
     { "argwhere(Tensor self) -> Tensor", shape_nonzero, .lower = lower_nonzero },
     { "nonzero_numpy(Tensor self) -> Tensor[]", shape_nonzero_numpy, .lower_many = lower_nonzero_numpy },
+    { "where(Tensor condition) -> Tensor[]", shape_nonzero_numpy, .lower_many = lower_nonzero_numpy },
     { "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", shape_nonzero_static,
       .lower = lower_nonzero_static },
     { "take(Tensor self, Tensor index) -> Tensor", shape_take, .lower = lower_take },

@@ -150,7 +150,7 @@ static void choose_quick(Search *s)
  * to turn down comes first. */
 static void divide(Search *s)
 {
-    enum { MOST_AXES = 31 };            /* sets of axes are bits */
+    enum { MOST_AXES = 29 };            /* sets of axes are bits, and two more may be split off */
     if (s->t->rank > MOST_AXES)
         return;
     s->limit = 2 * DEAREST_ELEMENT;     /* each part was held to it */

@@ -38,7 +38,8 @@ static void try_choices(Search *s)
 static int masks_by_bits(const void *x, const void *y)
 {
     const Condition *a = x, *b = y;
-    return (a->term.bits > b->term.bits) - (a->term.bits < b->term.bits);
+    int              order = (a->term.bits > b->term.bits) - (a->term.bits < b->term.bits);
+    return order ? order : (a->made > b->made) - (a->made < b->made);
 }
 
 /* Both conditions, or one of them. */

@@ -30,11 +30,14 @@ typedef struct Form {                   /* an expression with its values at the 
     Expr   expr;
     double bits;
     bool   index;                       /* it varies inside a capture */
+    size_t made;                        /* how many were before it: of two at the same cost the
+                                         * first comes first, with every libc */
     double at[NPOINT];
 } Form;
 
 typedef struct Condition {
     Term     term;
+    size_t   made;                      /* as of a Form */
     PointSet yes;
 } Condition;
 
@@ -59,9 +62,12 @@ typedef struct Search {
     Points        points;
     Form         *number[NSTEP];
     VEC(Form *)   sizes;                /* of sizes and numbers alone */
-    VEC(Form *)   leaves;               /* indices */
+    VEC(Form *)   leaves;               /* indices, and what stands for one; of two that are the
+                                         * same at all points, one */
+    Form         *index[MAX_INDICES];   /* each of them */
     VEC(Form *)   forms;                /* one step from them */
     Map           known;                /* by values: one of each */
+    size_t        nmade;                /* of them */
     int           quick[NQUICK];        /* points that most candidates are turned down by */
     Target        target[MAX_TARGETS];
     int           ntarget;

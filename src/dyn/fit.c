@@ -119,11 +119,11 @@ void p2o_points_choose(Points *p, Arena *a, const Tables *t, const Dim *symbols,
 
 bool p2o_target_make(const Points *p, ExprOp inverse, Target *out)
 {
-    double slack = tables_slack(p->t), share = tables_share(p->t);
+    double share = tables_share(p->t);
     int    n = 0;
     *out = (Target){ .inverse = inverse };
     for (int i = 0; i < NPOINT; i++) {
-        double v = p->want[i], room = share * fabs(v) + slack;
+        double v = p->want[i], room = share * fabs(v) + tables_slack(p->t, v);
         bool   ok = isfinite(v) && (inverse == EXPR_SIZE ||
                                     (inverse == EXPR_QUOTIENT ? fabs(v) > 1e-30 : v > 1e-30));
         out->want[i] = !ok                    ? NAN

@@ -161,6 +161,7 @@ static Term find_half(Search *s, const Halves *h, int which)
         for (int k = 0; k < part.n; k++)
             for (uint64_t j = 0; j < part.at[k].n; j++)
                 part.at[k].v[j] = seen_through(&h->way, part.at[k].v[j]);
+        part.rounded = !is_product || h->way.inverse != EXPR_SIZE;
         if (!p2o_tables_index(&part))
             continue;
         if (h->way.inverse != EXPR_SIZE)

@@ -14,7 +14,7 @@
 #include "dyn/element.h"
 
 enum {
-    MARGIN_BITS = 4,            /* of what the grammar of all numbers lacks */
+    MARGIN_BITS = 4,            /* to the next that differs elsewhere */
     MAX_SIZES = 48,             /* forms of sizes alone: the cheapest */
     MAX_FORMS = 4000,
     MAX_TARGETS = 4 + MAX_INDICES,
@@ -84,7 +84,7 @@ typedef struct Search {
     PointSet      is_yes;
     VEC(Condition) masks;               /* for pairs of them */
     Map           mask_known;
-    double        margin;               /* bits to the next that differs elsewhere */
+    bool          longer;               /* it went beyond the grammar of all numbers */
     double        limit;                /* bits: what costs more is not looked at */
     int           nfound;
     Found         found[MAX_FOUND];
@@ -121,7 +121,7 @@ static inline int set_count(const PointSet *x)
 /* What costs as much or more is not of interest. */
 static inline double search_dearest(const Search *s)
 {
-    return s->nfound ? s->found[0].element.bits + s->margin : s->limit;
+    return s->nfound ? s->found[0].element.bits + MARGIN_BITS : s->limit;
 }
 
 /* A candidate for all elements: kept if it gives them, in every capture. */

@@ -100,13 +100,21 @@ static Arg root_value(Maker *m, Arg x)
     return v ? arg_var(v) : arg_none();
 }
 
+/* where.Scalar makes float32 of its numbers, and of what ints are added to: it is for what is a
+ * condition in the end, and for numbers that are float32. */
+static bool may_be_float32(const Maker *m, double v)
+{
+    return m->part->dtype == DT_BOOL || (!m->whole && (double)(float)v == v);
+}
+
 static Arg choice_value(Maker *m, const Expr *e)
 {
     Arg  c = element_value(m, e->c);
     Var *v = NULL;
     if (m->failed)
         return arg_none();
-    if (p2o_expr_is_number(e->a) && p2o_expr_is_number(e->b)) {
+    if (p2o_expr_is_number(e->a) && p2o_expr_is_number(e->b) && may_be_float32(m, e->a->number) &&
+        may_be_float32(m, e->b->number)) {
         v = made_by(m, "aten::where.Scalar", 3, (Arg[]){ c, arg_float(e->a->number),
                                                          arg_float(e->b->number) });
     } else {

@@ -4,8 +4,9 @@
  *   separate  f(i) + g(j), f(i) * g(j), their less or larger, roots and inverses of sums
  *
  * The parts are tables of their own, for which an expression is looked for as for any other; what
- * they make together is held against every element.  So a division is never wrong by itself: at
- * worst none is found. */
+ * they make together is held against every element.  That a division gives all of them does not
+ * make it the one that was meant: W//14 and W//16 are the same at small sizes.  So each is a
+ * candidate (p2o_search_see), and another that costs as little refuses both. */
 #ifndef P2O_DYN_DIVIDE_H
 #define P2O_DYN_DIVIDE_H
 

@@ -18,11 +18,16 @@ bool p2o_expr_is_whole(const Expr *e)
 }
 
 /* The cheapest candidate that gives all elements, and those that differ from it elsewhere. */
+static bool same_value(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y)) ||          /* a value is not the same as none */
+           (isfinite(x) && isfinite(y) && fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)));
+}
+
 static bool same_at_probes(const double *x, const double *y)
 {
     for (int i = 0; i < NPOINT; i++)
-        if (!(fabs(x[i] - y[i]) <= 1e-9 * (fabs(x[i]) + fabs(y[i]))) && !isnan(x[i]) &&
-            !isnan(y[i]))
+        if (!same_value(x[i], y[i]))
             return false;
     return true;
 }
@@ -97,6 +102,23 @@ static void find_two_values(Search *s)
 /* Points that turn down almost all of it: a yes or no turns down half. */
 static int grammar_points(const Search *s) { return s->two ? MAX_POINTS : 12; }
 
+/* Bases from `first` on, less than `end`. */
+static bool has_bases(const Expr *e, int first, int end)
+{
+    return e && ((e->op == EXPR_SIZE && e->base >= first && e->base < end) ||
+                 has_bases(e->a, first, end) || has_bases(e->b, first, end));
+}
+
+/* A band has a number on either side; beside sizes, how far apart two indices are has its sign: of
+ * few captures either may give all elements. */
+static double bits_in_grammar(const Search *s, const Expr *e, double bits)
+{
+    enum { BITS_DISTANCE = BITS_STEP + 1 };
+    int  first = tables_first_size(s->t);
+    bool distance = s->t->nindex > 1 && has_bases(e, first - 1, first);
+    return bits + (distance && has_bases(e, first, MAX_BASES) ? BITS_DISTANCE : 0);
+}
+
 static void see_grammar(void *user, const Expr *e, double bits, const double *values)
 {
     Search *s = user;
@@ -107,7 +129,7 @@ static void see_grammar(void *user, const Expr *e, double bits, const double *va
         for (int i = 0; i < n; i++)
             if (!p2o_tables_alike(s->t, values[i], s->points.want[i * NPOINT / n]))
                 return;
-        p2o_search_see(s, (Term){ e, bits }, false);
+        p2o_search_see(s, (Term){ e, bits_in_grammar(s, e, bits) }, false);
         return;
     }
     for (int how = 0; how < 2; how++) {
@@ -120,7 +142,7 @@ static void see_grammar(void *user, const Expr *e, double bits, const double *va
         Expr condition = { .op = how ? EXPR_IS_0 : EXPR_AT_LEAST_0, .a = e };
         Expr choice = { .op = EXPR_CHOICE, .a = p2o_expr_number(s->arena, yes ? s->yes : s->no),
                         .b = p2o_expr_number(s->arena, yes ? s->no : s->yes), .c = &condition };
-        p2o_search_see(s, (Term){ &choice, bits }, false);
+        p2o_search_see(s, (Term){ &choice, bits_in_grammar(s, e, bits) + how }, false);
     }
 }
 
@@ -150,7 +172,7 @@ static void choose_quick(Search *s)
  * to turn down comes first. */
 static void divide(Search *s)
 {
-    enum { MOST_AXES = 31 };            /* sets of axes are bits */
+    enum { MOST_AXES = 29 };            /* sets of axes are bits, and two more may be split off */
     if (s->t->rank > MOST_AXES)
         return;
     s->limit = 2 * DEAREST_ELEMENT;     /* each part was held to it */
@@ -164,14 +186,13 @@ static void divide(Search *s)
 
 static void search(Search *s)
 {
-    enum { FEWEST_CAPTURES = 3 };       /* two odd sizes do not tell n//2 from (n - 1)//2 */
     static const ExprOp inverses[] = { EXPR_SIZE, EXPR_EXP, EXPR_SQRT, EXPR_QUOTIENT };
     bool many = s->t->part && s->t->nindex > 2;         /* it has to be divided further */
     if (!many)
         offer_grammar(s);
     if (s->nfound || p2o_tables_different(s->t) < FEWEST_CAPTURES)
         return;
-    s->margin = MARGIN_BITS;
+    s->longer = true;
     divide(s);
     if (s->nfound || many)
         return;
@@ -243,7 +264,7 @@ static bool keep_best(Arena *a, const Search *s, ArenaMark mark, Element *out)
 bool p2o_element_find(Arena *a, const Tables *t, const Dim *symbols, size_t nsymbol, Element *out)
 {
     if (find_one_value(a, t, out))
-        return true;
+        return p2o_tables_numbers_are_told(t, out->expr);
     if (*t->left <= 0)
         return false;
     --*t->left;
@@ -259,9 +280,10 @@ bool p2o_element_find(Arena *a, const Tables *t, const Dim *symbols, size_t nsym
     find_two_values(s);
     search(s);
     bool clear = s->nfound && (s->nfound == 1 || s->found[1].element.bits >=
-                                                     s->found[0].element.bits + s->margin);
+                                                     s->found[0].element.bits + MARGIN_BITS);
     if (clear && !p2o_tables_is_unclear(t, s->found[0].element.expr) &&
-        p2o_tables_are_enough(t, s->found[0].element.expr) &&
+        p2o_tables_are_enough(t, s->found[0].element.expr, s->longer) &&
+        p2o_tables_numbers_are_told(t, s->found[0].element.expr) &&
         s->found[0].element.bits <= p2o_tables_bits(t, s->two) &&
         keep_best(a, s, mark, out))
         return true;

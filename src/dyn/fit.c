@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/vec.h"
+#include "dyn/seen.h"
 #include "dyn/verdict.h"
 
 static const double pi = 3.14159265358979323846;
@@ -76,13 +77,35 @@ static void size_bases(Points *p, const Dim *symbols, size_t nsymbol)
     }
 }
 
-/* Sizes below 2 are not claimed: such a probe has no index. */
-static void choose_probes(Points *p, uint64_t *state)
+/* Where all captures were odd, even sizes are not claimed (dyn/seen): what differs there alone is
+ * the same.  If hardly a probe is left that says nothing. */
+static void find_claimed(const Tables *t, const Dim *symbols, size_t nsymbol, bool *claimed)
+{
+    enum { FEWEST = 8 };
+    Dims   *dims = p2o_bindings_dims(t->bind);
+    int64_t by, rest, v;
+    int     n = 0;
+    for (int i = 0; i < NPROBE; i++) {
+        claimed[i] = true;
+        for (size_t k = 0; k < nsymbol; k++)
+            claimed[i] &= !p2o_seen_remainder(t->bind, symbols[k], &by, &rest) ||
+                          !p2o_probe(dims, symbols, nsymbol, symbols[k], i, &v) || v % by == rest;
+        n += claimed[i];
+    }
+    for (int i = 0; i < NPROBE && n < FEWEST; i++)
+        claimed[i] = true;
+}
+
+/* Along an axis of one element there is one index, and far sizes are nobody's: such a probe has no
+ * index, and tells nothing.  What captures at sizes of 1 had is held against them all the same. */
+static void choose_probes(Points *p, const Dim *symbols, size_t nsymbol, uint64_t *state)
 {
     const Tables *t = p->t;
     int           first = tables_first_size(t);
+    bool          claimed[NPROBE];
+    find_claimed(t, symbols, nsymbol, claimed);
     for (int i = 0; i < NPOINT; i++) {
-        bool good = true;
+        bool good = claimed[i % NPROBE];
         for (int j = 0; j < p->sizes.n; j++) {
             double v = p->sizes.at[j][t->n + i % NPROBE];
             p->probes[first + j][i] = v;
@@ -114,16 +137,16 @@ void p2o_points_choose(Points *p, Arena *a, const Tables *t, const Dim *symbols,
         p->want[i] = t->at[p->of[i]].v[flat];
     }
     size_bases(p, symbols, nsymbol);
-    choose_probes(p, &state);
+    choose_probes(p, symbols, nsymbol, &state);
 }
 
 bool p2o_target_make(const Points *p, ExprOp inverse, Target *out)
 {
-    double slack = tables_slack(p->t), share = tables_share(p->t);
+    double share = tables_share(p->t);
     int    n = 0;
     *out = (Target){ .inverse = inverse };
     for (int i = 0; i < NPOINT; i++) {
-        double v = p->want[i], room = share * fabs(v) + slack;
+        double v = p->want[i], room = share * fabs(v) + tables_slack(p->t, v);
         bool   ok = isfinite(v) && (inverse == EXPR_SIZE ||
                                     (inverse == EXPR_QUOTIENT ? fabs(v) > 1e-30 : v > 1e-30));
         out->want[i] = !ok                    ? NAN

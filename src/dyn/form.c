@@ -30,6 +30,7 @@ static Form *keep_form(Search *s, Form f)
     void **slot = p2o_map_slot(&s->known, (Str){ (const char *)kept->at, sizeof kept->at });
     if (*slot)
         return NULL;
+    kept->made = s->nmade++;
     return *slot = kept;
 }
 
@@ -61,7 +62,8 @@ static Form *add_size(Search *s, Form f)
 static int by_bits(const void *x, const void *y)
 {
     const Form *a = *(Form *const *)x, *b = *(Form *const *)y;
-    return (a->bits > b->bits) - (a->bits < b->bits);
+    int         order = (a->bits > b->bits) - (a->bits < b->bits);
+    return order ? order : (a->made > b->made) - (a->made < b->made);
 }
 
 static void make_sizes(Search *s)
@@ -147,16 +149,19 @@ static bool is_triangular(const Tables *t)
 static void make_leaves(Search *s)
 {
     const Tables *t = s->t;
-    for (int i = 0; i < tables_first_size(t); i++)
-        add_leaf(s, p2o_form_base(s, i));
+    for (int i = 0; i < tables_first_size(t); i++) {
+        Form *x = NEW(s->arena, Form), *kept = add_leaf(s, *x = p2o_form_base(s, i));
+        if (i < t->nindex)
+            s->index[i] = kept ? kept : x;
+    }
     if (t->nindex > 1)
-        add_leaf(s, p2o_form_of(EXPR_ADD, s->leaves.at[0], s->leaves.at[1], 0));
-    if (is_triangular(t) && s->leaves.n && s->sizes.n) {
+        add_leaf(s, p2o_form_of(EXPR_ADD, s->index[0], s->index[1], 0));
+    if (is_triangular(t) && s->sizes.n) {
         Form *left = NEW(s->arena, Form), *last = NEW(s->arena, Form);
-        add_triangle(s, s->leaves.at[0]);
+        add_triangle(s, s->index[0]);
         *last = p2o_form_of(EXPR_SUB, s->sizes.at[0], s->number[0], 0);
-        *left = p2o_form_of(EXPR_SUB, last, s->leaves.at[0], 0);
-        left->bits = s->leaves.at[0]->bits + BITS_STEP;
+        *left = p2o_form_of(EXPR_SUB, last, s->index[0], 0);
+        left->bits = s->index[0]->bits + BITS_STEP;
         add_triangle(s, left);
     }
 }

@@ -244,8 +244,8 @@ static void offer_rate(Search *s, double rate, double bits)
     Form number = { .expr = { .op = EXPR_NUMBER, .number = rate }, .bits = bits };
     for (int k = 0; k < NPOINT; k++)
         number.at[k] = rate;
-    Form angle = p2o_form_of(EXPR_MUL, s->leaves.at[0], &number, 0);
-    offer_turns(s, rate == 1 ? s->leaves.at[0] : &angle);
+    Form angle = p2o_form_of(EXPR_MUL, s->index[0], &number, 0);
+    offer_turns(s, rate == 1 ? s->index[0] : &angle);
 }
 
 /* sin(0.1 * i): rates that do not depend on sizes, as a column of a table of sinusoids has.  A rate
@@ -359,8 +359,8 @@ void p2o_offer_resampled(Search *s)
         *n = p2o_form_base(s, tables_first_size(s->t) + i);
         *last = p2o_form_of(EXPR_SUB, n, s->number[0], 0);
         for (size_t k = 0; k < s->sizes.n && k < SIZES; k++) {
-            offer_ends(s, s->leaves.at[i], s->sizes.at[k], last);
-            offer_centres(s, s->leaves.at[i], s->sizes.at[k], n);
+            offer_ends(s, s->index[i], s->sizes.at[k], last);
+            offer_centres(s, s->index[i], s->sizes.at[k], n);
         }
     }
 }
@@ -378,8 +378,8 @@ void p2o_offer_functions(Search *s)
         for (size_t k = 0; k < s->forms.n && k < PLAIN; k++)
             for (size_t d = 0; d < s->sizes.n; d++)
                 if (s->sizes.at[d]->bits <= BITS_STEP + 2 + s->sizes.at[0]->bits &&
-                    s->forms.at[k] != s->leaves.at[i])
-                    offer_sinusoids(s, s->leaves.at[i], s->forms.at[k], s->sizes.at[d]);
+                    s->forms.at[k] != s->index[i])
+                    offer_sinusoids(s, s->index[i], s->forms.at[k], s->sizes.at[d]);
 }
 
 /* Places spread evenly up to the largest: rounded, or cut, as floats are. */
@@ -395,10 +395,10 @@ void p2o_offer_spread(Search *s)
         for (size_t k = 0; k < s->sizes.n; k++) {
             Form *product = NEW(s->arena, Form), *ratio = NEW(s->arena, Form);
             Form *step = NEW(s->arena, Form), *at = NEW(s->arena, Form);
-            *product = p2o_form_of(EXPR_MUL, s->leaves.at[i], most, 0);
+            *product = p2o_form_of(EXPR_MUL, s->index[i], most, 0);
             *ratio = p2o_form_of(EXPR_QUOTIENT, product, s->sizes.at[k], 0);
             *step = p2o_form_of(EXPR_QUOTIENT, most, s->sizes.at[k], 0);
-            *at = p2o_form_of(EXPR_MUL, s->leaves.at[i], step, BITS_STEP);
+            *at = p2o_form_of(EXPR_MUL, s->index[i], step, BITS_STEP);
             p2o_offer_made(s, EXPR_ROUND, ratio, NULL, 0, false);
             p2o_offer_made(s, EXPR_ROUND, at, NULL, 0, false);
             p2o_offer_made(s, EXPR_FLOOR, ratio, one, 0, false);

@@ -7,7 +7,7 @@ static void see_mask(Search *s, Term x, const PointSet *yes)
     enum { MOST_MASKS = 6000 };
     for (int turn = 0; turn < 2; turn++) {
         PointSet  set = turn ? set_not(yes) : *yes, other = set_not(&s->is_yes);
-        Condition c = { x, set };
+        Condition c = { .term = x, .made = s->masks.n, .yes = set };
         if (same_set(&set, &s->is_yes)) {
             Expr choice = { .op = EXPR_CHOICE,
                             .a = p2o_expr_number(s->arena, turn ? s->no : s->yes),

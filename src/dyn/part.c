@@ -38,7 +38,8 @@ static void try_choices(Search *s)
 static int masks_by_bits(const void *x, const void *y)
 {
     const Condition *a = x, *b = y;
-    return (a->term.bits > b->term.bits) - (a->term.bits < b->term.bits);
+    int              order = (a->term.bits > b->term.bits) - (a->term.bits < b->term.bits);
+    return order ? order : (a->made > b->made) - (a->made < b->made);
 }
 
 /* Both conditions, or one of them. */
@@ -93,27 +94,36 @@ static void reach_farther(double *at, int n, bool up)
         at[k] = up ? most : least;
 }
 
+/* Of one element of each capture. */
+static double slack_of(const Tables *t, const double *at)
+{
+    double slack = 0;
+    for (int k = 0; k < t->n; k++)
+        slack = fmax(slack, tables_slack(t, at[k]));
+    return slack;
+}
+
 /* Down to what, up to what: the same number in all captures, or what sizes make of it. */
 static void find_bounds_of(Search *s, int which, double *least, double *most)
 {
     const Tables *t = s->t;
-    double        room = tables_slack(t);
     Part         *part = &s->inner[which].part;
-    for (int i = 0; i < NPOINT; i++)
-        if (s->points.want[i] > least[s->points.of[i]] + room &&
-            s->points.want[i] < most[s->points.of[i]] - room)
+    for (int i = 0; i < NPOINT; i++) {
+        double v = s->points.want[i], room = tables_slack(t, v);
+        if (v > least[s->points.of[i]] + room && v < most[s->points.of[i]] - room)
             set_add(&part->over, i);
+    }
     part->n = set_count(&part->over);
     p2o_part_lines(s, part);
     reach_farther(most, t->n, true);
     reach_farther(least, t->n, false);
-    s->inner[which].most = p2o_fit_sizes(&s->points, most, room);
-    s->inner[which].least = p2o_fit_sizes(&s->points, least, room);
+    s->inner[which].most = p2o_fit_sizes(&s->points, most, slack_of(t, most));
+    s->inner[which].least = p2o_fit_sizes(&s->points, least, slack_of(t, least));
     if (s->inner[which].least.expr || least[0] >= 0)
         return;
     for (int k = 0; k < t->n; k++)
         least[k] = -least[k];
-    Term turned = p2o_fit_sizes(&s->points, least, room);
+    Term turned = p2o_fit_sizes(&s->points, least, slack_of(t, least));
     if (turned.expr)
         s->inner[which].least = (Term){ p2o_expr_of(s->arena, EXPR_SUB,
                                                     p2o_expr_number(s->arena, 0), turned.expr),
@@ -212,7 +222,7 @@ static void make_conditions(Search *s)
             for (int k = 0; k < s->t->n; k++)
                 same &= seen[k];
             if (same)
-                part->best = p2o_fit_sizes(&s->points, at, tables_slack(s->t));
+                part->best = p2o_fit_sizes(&s->points, at, slack_of(s->t, at));
         }
     }
 }

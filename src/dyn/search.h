@@ -14,7 +14,7 @@
 #include "dyn/element.h"
 
 enum {
-    MARGIN_BITS = 4,            /* of what the grammar of all numbers lacks */
+    MARGIN_BITS = 4,            /* to the next that differs elsewhere */
     MAX_SIZES = 48,             /* forms of sizes alone: the cheapest */
     MAX_FORMS = 4000,
     MAX_TARGETS = 4 + MAX_INDICES,
@@ -30,11 +30,14 @@ typedef struct Form {                   /* an expression with its values at the 
     Expr   expr;
     double bits;
     bool   index;                       /* it varies inside a capture */
+    size_t made;                        /* how many were before it: of two at the same cost the
+                                         * first comes first, with every libc */
     double at[NPOINT];
 } Form;
 
 typedef struct Condition {
     Term     term;
+    size_t   made;                      /* as of a Form */
     PointSet yes;
 } Condition;
 
@@ -59,9 +62,12 @@ typedef struct Search {
     Points        points;
     Form         *number[NSTEP];
     VEC(Form *)   sizes;                /* of sizes and numbers alone */
-    VEC(Form *)   leaves;               /* indices */
+    VEC(Form *)   leaves;               /* indices, and what stands for one; of two that are the
+                                         * same at all points, one */
+    Form         *index[MAX_INDICES];   /* each of them */
     VEC(Form *)   forms;                /* one step from them */
     Map           known;                /* by values: one of each */
+    size_t        nmade;                /* of them */
     int           quick[NQUICK];        /* points that most candidates are turned down by */
     Target        target[MAX_TARGETS];
     int           ntarget;
@@ -78,7 +84,7 @@ typedef struct Search {
     PointSet      is_yes;
     VEC(Condition) masks;               /* for pairs of them */
     Map           mask_known;
-    double        margin;               /* bits to the next that differs elsewhere */
+    bool          longer;               /* it went beyond the grammar of all numbers */
     double        limit;                /* bits: what costs more is not looked at */
     int           nfound;
     Found         found[MAX_FOUND];
@@ -115,7 +121,7 @@ static inline int set_count(const PointSet *x)
 /* What costs as much or more is not of interest. */
 static inline double search_dearest(const Search *s)
 {
-    return s->nfound ? s->found[0].element.bits + s->margin : s->limit;
+    return s->nfound ? s->found[0].element.bits + MARGIN_BITS : s->limit;
 }
 
 /* A candidate for all elements: kept if it gives them, in every capture. */

@@ -219,21 +219,35 @@ static void in_captures(const Search *s, const Form *w, double *at)
         at[s->points.of[i]] = w->at[i];
 }
 
+/* An axis as rows, and an expression of the elements by row and place. */
+typedef struct Split {
+    double  at[MAX_CAPTURES];           /* places in a row */
+    Tables  of;
+    Element made;
+    bool    found;
+} Split;
+
+static bool find_split(Search *s, int axis, bool plain, Split *x)
+{
+    return split_axis(s, s->t, axis, x->at, &x->of) &&
+           (plain || count_idle(&x->of, NULL) > 0 || p2o_looks_separate(&x->of)) &&
+           p2o_element_find(s->arena, &x->of, s->symbols, s->nsymbol, &x->made) && !x->made.share;
+}
+
+static void see_split(Search *s, int axis, const Form *w, const Split *x)
+{
+    const Expr *by[MAX_BASES];
+    split_bases(s->arena, s->t, axis, &w->expr, &x->of, by);
+    p2o_search_see(s, (Term){ p2o_expr_over(s->arena, x->made.expr, by),
+                              x->made.bits + w->bits + 2 * BITS_STEP }, false);
+}
+
 static bool try_split(Search *s, int axis, const Form *w, bool plain)
 {
-    const Tables *t = s->t;
-    Tables        u;
-    Element       e;
-    double        at[MAX_CAPTURES];
-    const Expr   *by[MAX_BASES];
-    in_captures(s, w, at);
-    if (!is_row_length(t, axis, at) || !split_axis(s, t, axis, at, &u) ||
-        (!plain && count_idle(&u, NULL) == 0 && !p2o_looks_separate(&u)) ||
-        !p2o_element_find(s->arena, &u, s->symbols, s->nsymbol, &e) || e.share)
-        return false;
-    split_bases(s->arena, t, axis, &w->expr, &u, by);
-    p2o_search_see(s, (Term){ p2o_expr_over(s->arena, e.expr, by),
-                              e.bits + w->bits + 2 * BITS_STEP }, false);
+    Split *x = NEW(s->arena, Split);
+    in_captures(s, w, x->at);
+    if (is_row_length(s->t, axis, x->at) && find_split(s, axis, plain, x))
+        see_split(s, axis, w, x);
     return s->nfound > 0;
 }
 
@@ -296,28 +310,64 @@ static bool is_dynamic(const Tables *t, int axis)
     return false;
 }
 
-/* Rows as long as a size, or as what patches and strides leave of it.  `plain`: the first of them,
- * although its rows and places look neither idle nor separate. */
+typedef VEC(Split *) Splits;
+
+/* That into rows of this many places: looked at once, whatever says how many they are. */
+static const Split *split_into(Search *s, int axis, const double *at, bool plain, Splits *known)
+{
+    for (size_t i = 0; i < known->n; i++)
+        if (!memcmp(known->at[i]->at, at, (size_t)s->t->n * sizeof *at))
+            return known->at[i];
+    Split *x = NEW(s->arena, Split);
+    memcpy(x->at, at, (size_t)s->t->n * sizeof *at);
+    x->found = find_split(s, axis, plain, x);
+    VEC_PUSH(s->arena, known, x);
+    return x;
+}
+
+/* Patches that fill every capture's size; the others. */
+static bool is_filled(const Search *s, int size, int patch)
+{
+    for (int k = 0; k < s->t->n; k++)
+        if (fmod(p2o_tables_size(s->t, size, k), patch) != 0)
+            return false;
+    return true;
+}
+
+static const Form *patches_of(Search *s, int size, int patch, bool filled)
+{
+    enum { BITS_UNFILLED = 4 };         /* of sizes that 16 divides each time, it is 16 before 15 */
+    Form *x = NEW(s->arena, Form), *w = NEW(s->arena, Form);
+    *x = p2o_form_base(s, tables_first_size(s->t) + size);
+    *w = p2o_form_of(EXPR_FLOOR, x, p2o_form_number(s, patch), filled ? 0 : BITS_UNFILLED);
+    return patch > 1 ? w : x;
+}
+
+/* Rows as long as a size, or as what patches and strides leave of it: each that gives the elements,
+ * as W//14 and W//16 are the same where W is small.  `plain`: although rows and places look neither
+ * idle nor separate; the longer search, and it ends where the first of them gives nothing. */
 static bool split_by_sizes(Search *s, int axis, bool plain)
 {
-    static const double patches[] = { 1, 2, 4, 8, 3, 5, 7, 14, 16, 32 };
-    int first = tables_first_size(s->t);
-    for (size_t j = 0; j < COUNT_OF(patches); j++) {
-        for (int b = tables_nbase(s->t) - 1; b >= first; b--) {
-            Form *x = NEW(s->arena, Form), *w = NEW(s->arena, Form);
-            if (b == first + index_of_axis(s->t, axis))
-                continue;
-            *x = p2o_form_base(s, b);
-            *w = j ? p2o_form_of(EXPR_FLOOR, x, p2o_form_number(s, patches[j]), 0) : *x;
-            double at[MAX_CAPTURES];
-            in_captures(s, w, at);
-            if (!is_row_length(s->t, axis, at))
-                continue;
-            if (try_split(s, axis, w, plain) || plain)
-                return s->nfound > 0;
-        }
+    enum { MOST_PATCH = 64 };
+    int    nsize = s->t->nindex + s->t->nsymbol;
+    Splits known = { 0 };
+    for (int i = 0; i < 2 * MOST_PATCH * nsize; i++) {
+        bool filled = i < MOST_PATCH * nsize;
+        int  patch = 1 + i / nsize % MOST_PATCH, size = nsize - 1 - i % nsize;
+        if (size == index_of_axis(s->t, axis) || is_filled(s, size, patch) != filled)
+            continue;
+        double at[MAX_CAPTURES];
+        for (int k = 0; k < s->t->n; k++)
+            at[k] = floor(p2o_tables_size(s->t, size, k) / patch);
+        if (!is_row_length(s->t, axis, at))
+            continue;
+        const Split *x = split_into(s, axis, at, plain, &known);
+        if (!x->found && plain && !s->nfound)
+            return false;
+        if (x->found)
+            see_split(s, axis, patches_of(s, size, patch, filled), x);
     }
-    return false;
+    return s->nfound > 0;
 }
 
 static bool split_both(Search *s)
@@ -328,10 +378,9 @@ static bool split_both(Search *s)
     for (int b = tables_nbase(t) - 1; b >= tables_first_size(t) + t->nindex; b--) {
         Form *w = NEW(s->arena, Form);
         *w = p2o_form_base(s, b);
-        if (try_both(s, w))
-            return true;
+        try_both(s, w);
     }
-    return false;
+    return s->nfound > 0;
 }
 
 /* A list of a grid's places each beside each: as many rows as places. */
@@ -350,11 +399,11 @@ static bool split_square(Search *s)
             in_captures(s, w, at);
             for (int k = 0; k < t->n; k++)
                 square &= at[k] * at[k] == (double)t->at[k].n;
-            if (square && try_split(s, t->index[0], w, true))
-                return true;
+            if (square)
+                try_split(s, t->index[0], w, true);
         }
     }
-    return false;
+    return s->nfound > 0;
 }
 
 void p2o_divide_split(Search *s)

@@ -16,7 +16,8 @@ static bool load_table(Arena *a, const Tensor *t, Table *out)
     const Tensor *dense = p2o_tensor_make(a, t->dtype, t->rank, t->sizes, raw);
     out->v = NEW_N(a, double, (size_t)out->n);
     for (uint64_t i = 0; i < out->n; i++)
-        if (!p2o_tensor_get_f64(dense, i, &out->v[i]))
+        if (!p2o_tensor_get_f64(dense, i, &out->v[i]) ||
+            (!is_float(t->dtype) && fabs(out->v[i]) >= 0x1p53))         /* it may not be that */
             return false;
     return true;
 }
@@ -28,6 +29,77 @@ static double scale_of(const Tables *t)
         for (uint64_t i = 0; i < t->at[k].n; i++)
             most = isfinite(t->at[k].v[i]) ? fmax(most, fabs(t->at[k].v[i])) : most;
     return most;
+}
+
+/* Elements by their exponents.  Below a gap there are others, not what rounding left of zeros: they
+ * are many, and no doubles' rounding is so large. */
+static void find_levels(Tables *t)
+{
+    enum { LEAST_EXPONENT = -160, NEXPONENT = 320, GAP = 10, MANY = 16 };
+    uint64_t count[NEXPONENT] = { 0 }, all = 0, here = 0;
+    int      exponent, empty = 0;
+    for (int k = 0; k < t->n; k++) {
+        for (uint64_t i = 0; i < t->at[k].n; i++) {
+            double v = t->at[k].v[i];
+            if (!isfinite(v) || v == 0)
+                continue;
+            frexp(v, &exponent);
+            exponent -= LEAST_EXPONENT;
+            if (exponent < 0 || exponent >= NEXPONENT)
+                continue;
+            count[exponent]++;
+            all++;
+        }
+    }
+    for (int i = 0, top = 0; i < NEXPONENT && t->nlevel < MAX_LEVELS; i++) {
+        empty = count[i] ? 0 : empty + 1;
+        here += count[i];
+        top = count[i] ? i : top;
+        double below = ldexp(1, top + LEAST_EXPONENT);
+        if (empty == GAP && here >= all / MANY + 1 && below > 1e-13 * t->scale && here) {
+            t->level[t->nlevel++] = below;
+            here = 0;
+        }
+    }
+    while (t->nlevel && t->level[t->nlevel - 1] > t->scale)     /* above it lies nothing */
+        t->nlevel--;
+}
+
+static bool is_stack(const Tables *t, int i)
+{
+    double most = 0;
+    for (int j = 0; j < MOST_SLICES; j++)
+        most = fmax(most, t->slice[i][j]);
+    return most > 0;
+}
+
+static uint64_t place_along(const Tables *t, int axis, int k, uint64_t flat)
+{
+    for (int i = t->rank - 1; i > axis; i--)
+        flat /= (uint64_t)t->at[k].sizes[i];
+    return flat % (uint64_t)t->at[k].sizes[axis];
+}
+
+static bool is_short(const Tables *t, int axis)
+{
+    int64_t n = t->at[0].sizes[axis];
+    for (int k = 1; k < t->n; k++)
+        if (t->at[k].sizes[axis] != n)
+            return false;
+    return n <= MOST_SLICES;
+}
+
+static void find_slices(Tables *t)
+{
+    for (int i = 0; i < t->nindex; i++) {
+        for (int k = 0; k < t->n && is_short(t, t->index[i]); k++) {
+            for (uint64_t j = 0; j < t->at[k].n; j++) {
+                double *most = &t->slice[i][place_along(t, t->index[i], k, j)];
+                double  v = fabs(t->at[k].v[j]);
+                *most = isfinite(v) ? fmax(*most, v) : *most;
+            }
+        }
+    }
 }
 
 bool p2o_tables_index(Tables *t)
@@ -43,6 +115,12 @@ bool p2o_tables_index(Tables *t)
             t->index[t->nindex++] = i;
     }
     t->scale = scale_of(t);
+    t->nlevel = 0;
+    memset(t->slice, 0, sizeof t->slice);
+    if (!t->whole && !t->rounded) {
+        find_levels(t);
+        find_slices(t);
+    }
     return true;
 }
 
@@ -119,7 +197,7 @@ bool p2o_tables_alike(const Tables *t, double x, double y)
 {
     if (t->whole || x == y || (isnan(x) && isnan(y)))
         return x == y || (isnan(x) && isnan(y));
-    return fabs(x - y) <= tables_share(t) * fabs(y) + tables_slack(t);
+    return fabs(x - y) <= tables_share(t) * fabs(y) + tables_slack(t, y);
 }
 
 void p2o_expr_block(const Expr *e, double (*bases)[TABLE_BLOCK], int n, double *out)
@@ -137,6 +215,21 @@ void p2o_expr_block(const Expr *e, double (*bases)[TABLE_BLOCK], int n, double *
         p2o_expr_block(e->c, bases, n, z);
     for (int i = 0; i < n; i++)
         out[i] = p2o_expr_apply(e, x[i], y[i], z[i]);
+}
+
+/* As p2o_tables_alike; and what a stack has beside larger elements is not lost.  `flat`: y's. */
+static bool is_alike_at(const Tables *t, int k, uint64_t flat, double x, double y)
+{
+    double scale = INFINITY, least = t->dtype == DT_F64 ? 1e-15 : 1e-13;        /* of doubles */
+    if (x == y || !p2o_tables_alike(t, x, y))
+        return x == y;
+    for (int i = 0; i < t->nindex; i++)
+        if (is_stack(t, i))
+            scale = fmin(scale, t->slice[i][place_along(t, t->index[i], k, flat)]);
+    if (!isfinite(scale) || !isfinite(y))
+        return true;
+    double room = fmax(scale * (t->dtype == DT_F64 ? 1e-11 : 1e-7), t->scale * least);
+    return fabs(x - y) <= tables_share(t) * fabs(y) + room;
 }
 
 typedef bool BlockFn(void *user, const Tables *t, int k, uint64_t from, int n,
@@ -175,7 +268,8 @@ static bool are_alike(void *user, const Tables *t, int k, uint64_t from, int n,
 {
     const double *sum = user;
     for (int i = 0; i < n; i++)
-        if (!p2o_tables_alike(t, values[i] / *sum, t->at[k].v[from + (uint64_t)i]))
+        if (!is_alike_at(t, k, from + (uint64_t)i, values[i] / *sum,
+                         t->at[k].v[from + (uint64_t)i]))
             return false;
     return true;
 }

@@ -6,11 +6,17 @@
 #ifndef P2O_DYN_TABLE_H
 #define P2O_DYN_TABLE_H
 
+#include <math.h>
+
 #include "dyn/grammar.h"
 #include "ir/shape.h"
 #include "ir/tensor.h"
 
-enum { MAX_INDICES = 4 };               /* axes along which it may vary */
+enum {
+    MAX_INDICES = 4,                    /* axes along which it may vary */
+    MAX_LEVELS = 3,
+    MOST_SLICES = 16,
+};
 
 typedef struct Table {                  /* in one capture */
     const int64_t *sizes;
@@ -24,6 +30,13 @@ typedef struct Tables {
     DType    dtype;
     bool     whole;                     /* elements are ints */
     double   scale;                     /* the largest element */
+    double   level[MAX_LEVELS];         /* the scale of elements less than it, the least first: many
+                                         * of them, far from all larger ones */
+    int      nlevel;
+    double   slice[MAX_INDICES][MOST_SLICES];   /* along an axis that is short and never changes:
+                                         * the largest element of each slice; 0: another axis */
+    bool     rounded;                   /* beside other elements than these: they have no scale of
+                                         * their own */
     Table    at[MAX_CAPTURES];
     int      nindex, index[MAX_INDICES];        /* axes that are not 1, the last first */
     int      nsymbol;                   /* of the inputs, those that no axis of the constant
@@ -56,10 +69,13 @@ void p2o_tables_bases(const Tables *t, int k, uint64_t flat, double *at);
 /* Size i of those that are bases, in capture k. */
 double p2o_tables_size(const Tables *t, int i, int k);
 
-/* What floats of this type are off by anyway, as they were rounded or computed. */
-static inline double tables_slack(const Tables *t)
+/* What floats of this type are off by anyway, as they were rounded or computed: one like v. */
+static inline double tables_slack(const Tables *t, double v)
 {
-    return t->whole ? 0 : t->scale * (t->dtype == DT_F64 ? 1e-11 : 1e-7);
+    double scale = t->scale;
+    for (int i = t->nlevel - 1; i >= 0; i--)
+        scale = fabs(v) < t->level[i] ? t->level[i] : scale;
+    return t->whole ? 0 : scale * (t->dtype == DT_F64 ? 1e-11 : 1e-7);
 }
 static inline double tables_share(const Tables *t)
 {

@@ -41,14 +41,17 @@ static double bits_in(const double *at, int n)
     return log2(1 + fabs(at[0])) + (n - 1) * log2(1 + most - least);
 }
 
-/* false: it has no value in some capture, or the same in all. */
+/* false: it has no value in some capture that is fitted to, or the same in all of them.  In checks
+ * it may have none. */
 static bool part_values(const Bases *b, const Expr *e, double *at)
 {
     bool varies = false;
     for (int k = 0; k < b->ncapture; k++) {
-        if (!p2o_expr_eval(b, e, k, &at[k]))
-            at[k] = NAN;
-        varies |= at[k] != at[0];
+        bool known = p2o_expr_eval(b, e, k, &at[k]);
+        if (!known && k < b->nfit)
+            return false;
+        at[k] = known ? at[k] : NAN;
+        varies |= k < b->nfit && at[k] != at[0];
     }
     return varies;
 }
@@ -59,7 +62,7 @@ static void add_part(Products *t, const Expr *e, const Expr *whole, double bits,
     double at[MAX_CAPTURES], held[MAX_CAPTURES];
     if (!part_values(t->bases, e, at) || !part_values(t->bases, whole, held))
         return;
-    x.held = bits_in(held, t->bases->ncapture);
+    x.held = bits_in(held, t->bases->nfit);
     for (int i = 0; i < NPOWER; i++) {
         x.power = powers[i];
         for (int k = 0; k < t->bases->ncapture; k++)
@@ -259,7 +262,7 @@ static bool all_sizes_change(const Bases *b)
 {
     for (int i = 0; i < b->n; i++) {
         bool changes = false;
-        for (int k = 1; k < b->ncapture; k++)
+        for (int k = 1; k < b->nfit; k++)
             changes |= b->at[i][k] != b->at[i][0];
         if (!changes)
             return false;
@@ -269,7 +272,7 @@ static bool all_sizes_change(const Bases *b)
 
 Products *p2o_products_new(Arena *a, const Bases *b)
 {
-    if (b->ncapture < 2 || b->n > MOST_SIZES || !all_sizes_change(b))
+    if (b->nfit < 2 || b->n > MOST_SIZES || !all_sizes_change(b))
         return NULL;
     Products *t = NEW(a, Products);
     *t = (Products){ .arena = a, .bases = b };

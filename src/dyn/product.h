@@ -16,7 +16,7 @@ typedef struct Part {                   /* of products: an expression, or its in
     const Expr *expr;
     int         power;                  /* 1, -1, 2, -2 */
     double      bits;
-    double      held;                   /* bits that the whole numbers in it have in the captures */
+    double      held;                   /* bits that the whole numbers in it have in the captures to fit */
     int         base;                   /* the one size in it; -1: of several */
     double      at[MAX_CAPTURES];
 } Part;
@@ -53,7 +53,7 @@ typedef struct Keys {                   /* over some of the captures */
 
 typedef struct Products Products;
 
-/* NULL: the captures do not tell sizes from numbers: there is one only, or a size never changed. */
+/* NULL: the captures to fit do not tell sizes from numbers: there is one only, or a size never changed. */
 Products      *p2o_products_new(Arena *a, const Bases *b);
 /* NULL: there were too many different choices of captures. */
 const Keys    *p2o_products_keys(Products *t, unsigned mask);

@@ -64,13 +64,19 @@ static double bits_told(double x)
 }
 
 /* The shortest decimal number within reach.  A whole number of at most 13 digits times or divided by
- * a power of ten is the double that Python reads, and no locale has a say. */
+ * a power of ten is the double that Python reads, and no locale has a say: where that power is a
+ * double itself. */
 static double shortened(double v, double room)
 {
+    static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
+                                   1e22 };
     int exponent = v == 0 || !isfinite(v) ? 0 : (int)floor(log10(fabs(v)));
     for (int digits = 1; digits <= 13; digits++) {
-        int    k = digits - 1 - exponent;
-        double ten = pow(10, abs(k)), x = k >= 0 ? round(v * ten) / ten : round(v / ten) * ten;
+        int k = digits - 1 - exponent;
+        if (abs(k) >= (int)COUNT_OF(tens))
+            continue;
+        double ten = tens[abs(k)], x = k >= 0 ? round(v * ten) / ten : round(v / ten) * ten;
         if (fabs(x - v) <= room)
             return x;
     }
@@ -94,7 +100,7 @@ static bool is_cut(const Target *g, const Expr *e)
     enum { FEWEST_CUT = 2 };
     double v;
     int    n = 0;
-    for (int k = 0; k < g->bases->ncapture; k++)
+    for (int k = 0; k < g->bases->nfit; k++)
         n += p2o_expr_eval(g->bases, e, k, &v) &&
              (g->cut == EXPR_MIN ? v > g->cut_at : v < g->cut_at) &&
              fabs(v - g->cut_at) > told * fabs(g->cut_at);
@@ -332,7 +338,7 @@ static void find_cut(Target *g, ExprOp cut)
     enum { FEWEST_CUT = 2, FEWEST_LEFT = 3 };
     double   at = g->want[0];
     unsigned mask = 0;
-    int      n = g->bases->ncapture, left = 0;
+    int      n = g->bases->nfit, left = 0;
     for (int k = 1; k < n; k++)
         at = cut == EXPR_MIN ? fmax(at, g->want[k]) : fmin(at, g->want[k]);
     for (int k = 0; k < n; k++) {
@@ -354,7 +360,7 @@ void p2o_scales(Products *t, Arena *a, const Bases *b, const double *want, Scale
     for (int k = 0; k < b->ncapture; k++)
         whole &= want[k] == floor(want[k]);
     g.more = whole ? BITS_NO_FRACTION : 0;
-    if (choose_captures(&g, (1u << b->ncapture) - 1))
+    if (choose_captures(&g, (1u << b->nfit) - 1))
         find_all(&g);
     find_cut(&g, EXPR_MIN);
     find_cut(&g, EXPR_MAX);

@@ -250,16 +250,21 @@ static void check_several(void)
     end(&w);
 }
 
+static void hold_out_last(World *w)
+{
+    p2o_set_nfit(w->bind, w->bases.ncapture - 1);
+    p2o_bases_start(&w->bases, w->bind, w->sym, (size_t)w->n);
+    for (int i = 0; i < w->n; i++)
+        CHECK(p2o_bases_add(&w->bases, w->bind, w->sym[i]));
+}
+
 /* A capture that is held out: what is found holds there too, or nothing is. */
 static void check_held_out(void)
 {
     World    w;
     Evidence e = { .role = NUMBER_EXTENT };
     begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });
-    p2o_set_nfit(w.bind, 2);
-    p2o_bases_start(&w.bases, w.bind, w.sym, (size_t)w.n);
-    for (int i = 0; i < w.n; i++)
-        CHECK(p2o_bases_add(&w.bases, w.bind, w.sym[i]));
+    hold_out_last(&w);
     Verdict v = weigh(&w, e, true, AT(93, 30, 10));
     CHECK(v.kind == VERDICT_SIZE && same(reading_text(&w, v.best), "seq - 4"));
     v = weigh(&w, e, true, AT(93, 30, 11));
@@ -325,6 +330,18 @@ static void check_few_scales(void)
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 15)).kind == VERDICT_OPEN);
     CHECK(weigh(&w, e, false, AT(c * 3, c * 3, c * 2)).kind == VERDICT_OPEN);       /* steps tell little */
     CHECK(weigh(&w, e, false, AT(0.5, 0.25, 0.75)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });             /* nothing is fitted to checks */
+    hold_out_last(&w);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(c + 1.0 / 97, c + 1.0 / 34, c + 1.0 / 14)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(0.7 * 97, 0.7 * 34, 0.7 * 14)).kind == VERDICT_SIZE);
+    CHECK(weigh(&w, e, false, AT(0.7 * 97, 0.7 * 34, 0.7 * 15)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 4, (int64_t[]){ 211, 40, 9, 9, 97, 34, 14, 1 });
+    hold_out_last(&w);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, c)).kind == VERDICT_SIZE);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, 0)).kind == VERDICT_OPEN);
     end(&w);
     begin(&w, 2, 3, (int64_t[]){ 211, 211, 211, 97, 34, 14 });          /* it may follow a size that stayed */
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);

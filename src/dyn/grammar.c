@@ -35,7 +35,7 @@ static const double shares[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 1.0 / 3, 0.35, 0.4, 
                                  0.6, 0.65, 2.0 / 3, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95, 1.25,
                                  1.5, 1.75, 2.5, 0.05 };
 
-/* Binary digits of a whole part; logarithms are a little off at powers of two with some libraries. */
+/* Binary digits of a whole part.  Some libraries have logarithms a little off at powers of two. */
 static double bit_length(double x)
 {
     int digits;

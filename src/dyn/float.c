@@ -52,7 +52,7 @@ static Arg float_exp(FloatMaker *m, const Expr *e)
 /* Whole arithmetic wraps around where Python, which had a float there, does not: 1e15*n. */
 static bool has_large_number(const Expr *e)
 {
-    const double most = 1 << 20;        /* times as many elements as there can be, it is no more than 2**63 */
+    const double most = 1 << 20;        /* times all elements that memory can hold it fits */
     return e && ((e->op == EXPR_NUMBER && fabs(e->number) > most) || has_large_number(e->a) ||
                  has_large_number(e->b));
 }

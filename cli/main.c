@@ -228,7 +228,7 @@ static p2o_status make_with_checks(p2o_conversion **c, Options *o, size_t models
         if (!again)
             return P2O_ERR_NOMEM;
         s = make_model(again, o, models);
-        if (s == P2O_OK)                /* for the quiet, too: what they asked for is not in the file */
+        if (s == P2O_OK)                /* quiet or not: what was asked for is not in the file */
             tell_left_out(failed, o);
         p2o_free(failed);
         *c = again;

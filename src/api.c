@@ -293,7 +293,8 @@ static bool has_sizes(const p2o_conversion *c, int check, CheckedAxis *x)
 
 static bool is_only_one_here(const CheckedAxis *x) { return x->size == 1 && x->lo > 1; }
 
-/* 2*n + 1, where n is 1 in the check: captures, of which two differ, and the check lie on one line. */
+/* 2*n + 1, where n is 1 in the check: the captures, of which two differ, and the check lie on one
+ * line. */
 static bool follows(const p2o_conversion *c, const CheckedAxis *x, const CheckedAxis *one)
 {
     bool    differ = false;
@@ -303,7 +304,8 @@ static bool follows(const p2o_conversion *c, const CheckedAxis *x, const Checked
             return false;
         first_n = i ? first_n : n;
         first_v = i ? first_v : v;
-        if (!mul_i64(v - x->size, first_n - 1, &left) || !mul_i64(first_v - x->size, n - 1, &right) || left != right)
+        if (!mul_i64(v - x->size, first_n - 1, &left) ||
+            !mul_i64(first_v - x->size, n - 1, &right) || left != right)
             return false;
         differ |= n != first_n;
     }
@@ -339,8 +341,9 @@ int p2o_check_has_one(const p2o_conversion *c, size_t k)
             CheckedAxis x = { .input = i, .axis = axis };
             if (!has_sizes(c, check, &x))
                 continue;
-            any |= is_only_one_here(&x);
-            if (!is_only_one_here(&x) && (x.size < x.lo || x.size > x.hi) && !follows_a_one(c, check, &x))
+            bool one = is_only_one_here(&x), seen = x.size >= x.lo && x.size <= x.hi;
+            any |= one;
+            if (!one && !seen && !follows_a_one(c, check, &x))
                 return false;
         }
     return any;

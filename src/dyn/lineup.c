@@ -209,7 +209,10 @@ static bool drops_ones(const Aligning *a, const Call *c, const Call *d)
 }
 
 /* Texts of calls that give nothing, what asserts say, have sizes in them. */
-static bool is_said_only(const Call *c, const SchemaArg *a) { return a->base == SB_STR && !c->nouts; }
+static bool is_said_only(const Call *c, const SchemaArg *a)
+{
+    return a->base == SB_STR && !c->nouts;
+}
 
 /* From argument `from` on.  `strict`: what is no size by its type is the same in both, an axis
  * say. */

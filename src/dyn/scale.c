@@ -333,8 +333,9 @@ static bool choose_captures(Wanted *g, unsigned mask)
     return g->keys != NULL;
 }
 
-/* Captures that do not have the value `at`.  Where those to fit are fewer than it takes, as a plan's
- * three are, checks make up for them, the first ones: the others are held against what is found. */
+/* Captures that do not have the value `at`.  Where those to fit are fewer than it takes, as the
+ * three of a plan are, the first checks make up for them: the others are held against what is
+ * found. */
 static unsigned captures_left(const Wanted *g, double at, int fewest)
 {
     unsigned mask = 0;

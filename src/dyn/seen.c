@@ -40,8 +40,8 @@ static Need unseen(NeedKind kind, Dim x, Dim y, const char *by)
     return (Need){ .kind = kind, .a = x, .b = y, .by = by, .origin = NEED_UNSEEN };
 }
 
-/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them.  One
- * of size 0 says nothing of them, and what is claimed has no gaps. */
+/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them.  A
+ * size of 0 says nothing of 1, and what is claimed has no gaps. */
 int64_t p2o_seen_least(Bindings *b, Dim sym)
 {
     SeenSizes s = seen_of(b, sym);

@@ -725,10 +725,15 @@ static bool holds_against_checks(Settling *s)
         return false;
     find_symbols(s);
     for (size_t i = 0; i < s->symbols.n; i++) {
-        int64_t v;
+        int64_t v, least = 2;
+        bool    one = false;
         for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++)
-            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < 2)
-                p2o_range_claim(s->prog, s->bind, s->symbols.at[i], v);
+            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v)) {
+                one |= v == 1;
+                least = v < least ? v : least;
+            }
+        if (one)                                /* what is claimed has no gap between 0 and 2 */
+            p2o_range_claim(s->prog, s->bind, s->symbols.at[i], least);
     }
     return true;
 }

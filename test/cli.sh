@@ -65,6 +65,12 @@ check "said to those who asked for quiet, too" sh -c "'$pt2onnx' '$top/test/mode
     '$top/test/model/data/lone.b.pt2' '$dir/lone.onnx' --check '$top/test/model/data/lone.c.pt2' --quiet 2>&1 |
     grep -q 'warning: sizes of 1 are not claimed'"
 
+# the same, where another size is twice as many: it follows the 1
+expect 0 'warning: sizes of 1 are not claimed' "$top/test/model/data/lonepair.a.pt2" \
+    "$top/test/model/data/lonepair.b.pt2" "$dir/pair.onnx" --check "$top/test/model/data/lonepair.c.pt2"
+check "what a lone row does is not claimed where it is half of a size" sh -c "'$pt2onnx' inspect '$dir/pair.onnx' |
+    grep -q '2 <= y_0//2'"
+
 # a check that has a size of 1 and also one that no capture had: what it contradicts may be due to that
 expect 4 'part ways' "$top/test/model/data/far.a.pt2" "$top/test/model/data/far.b.pt2" \
     "$top/test/model/data/far.c.pt2" "$dir/far.onnx" --check "$top/test/model/data/far.d.pt2"

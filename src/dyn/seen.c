@@ -58,6 +58,21 @@ static void claim_least(Program *p, Bindings *b, Dim sym)
         p2o_range_claim(p, b, sym, least);
 }
 
+/* An axis that is made of others, n//2, is 1 where n is not. */
+static void claim_least_of_axes(Program *p, Bindings *b)
+{
+    Dim two = p2o_dim_int(p->dims, 2);
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        Shape shape = p->main->inputs.at[i]->type.shape;
+        for (int k = 0; k < shape.rank; k++) {
+            Dim       d = p2o_resolve(b, shape.at[k]);
+            SeenSizes s = seen_of(b, d);
+            if (!p2o_dim_is_int(d, NULL) && !p2o_dim_is_sym(d) && s.known && !s.one && s.lo >= 2)
+                p2o_need(b, unseen(NEED_LE, two, d, "sizes below 2 were not captured"));
+        }
+    }
+}
+
 /* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
 bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
 {
@@ -123,6 +138,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
                  p2o_dim_name(symbols[i]), (long long)s.lo, (long long)s.hi);
         claim_remainder(p, b, symbols[i], &out);
     }
+    claim_least_of_axes(p, b);
     claim_order(p, b, symbols, n, &out);
     if (out.n)
         p2o_diag(p->diags, DIAG_NOTE, 0,

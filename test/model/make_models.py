@@ -549,7 +549,16 @@ class Far(nn.Module):
         return x * 2 if x.shape[1] > 50 else x - x.mean(0)
 
 
+class LonePair(nn.Module):
+    """The same, where another input has twice as many."""
+
+    def forward(self, x, y):
+        return (x * 2 if x.shape[0] == 1 else x - x.mean(0)) + y.view(2, -1).sum(0)
+
+
 def save_far(folder):
+    for name, n in zip("abc", (7, 40, 1)):
+        capture(os.path.join(folder, "lonepair.%s.pt2" % name), LonePair(), (torch.randn(n), torch.randn(2 * n)), None)
     for name, sizes in zip("abcd", ((2, 9), (3, 20), (4, 31), (1, 64))):
         capture(os.path.join(folder, "far.%s.pt2" % name), Far(), (torch.randn(*sizes),), None)
 

@@ -62,7 +62,7 @@ static void add_part(Products *t, const Expr *e, const Expr *whole, double bits,
     double      at[MAX_CAPTURES], held[MAX_CAPTURES];
     if (!part_values(t->bases, e, at) || !part_values(t->bases, whole, held))
         return;
-    x.held = bits_in(held, t->bases->nfit);
+    x.held = bits_in(held, t->bases->ncapture);
     for (int i = 0; i < NPOWER; i++) {
         x.power = powers[i];
         for (int k = 0; k < t->bases->ncapture; k++)

@@ -16,8 +16,7 @@ typedef struct ProductPart {            /* of products: an expression, or its in
     const Expr *expr;
     int         power;                  /* 1, -1, 2, -2 */
     double      bits;
-    double      held;                   /* bits that the whole numbers in it have in the captures
-                                         * to fit */
+    double      held;                   /* bits that the whole numbers in it have in the captures */
     int         base;                   /* the one size in it; -1: of several */
     double      at[MAX_CAPTURES];
 } ProductPart;

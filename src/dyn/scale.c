@@ -26,7 +26,9 @@ typedef struct Wanted {
     const Bases  *bases;
     const double *want;         /* in all captures */
     const Keys   *keys;
-    int           k[MAX_CAPTURES], n;
+    int           k[MAX_CAPTURES], n;   /* the captures */
+    int           ntold;        /* with checks, which come after them: what is found holds there, too,
+                                 * and so they tell as much of how the values change */
     double        v[MAX_CAPTURES];      /* of those captures */
     double        size;         /* the largest of them */
     double        off;          /* how far one may be from what Python had, as a share of `size` */
@@ -151,7 +153,7 @@ static const Expr *times_number(const Wanted *g, double c, const Expr *x)
 static double told_by_ratios(const Wanted *g, const Product *p, double power, double own)
 {
     double bits = fmax(bits_told(g->v[0]) - own, 0);
-    for (int i = 1; i < g->n; i++)
+    for (int i = 1; i < g->ntold; i++)
         bits += bits_told(pow(fabs(g->v[i] / g->v[0]), 1 / power));
     return fmin(bits, p2o_product_held(g->t, p));
 }
@@ -176,7 +178,7 @@ static void try_scaled(const Wanted *g, const Keyed *x, double power, double bit
 static double told_by_differences(const Wanted *g, const Product *p, bool share)
 {
     double bits = 0, first = g->v[1] - g->v[0];
-    for (int i = share ? 2 : 1; i < g->n; i++) {
+    for (int i = share ? 2 : 1; i < g->ntold; i++) {
         double d = g->v[i] - g->v[0], least = share ? fmin(fabs(d), fabs(first)) : fabs(d);
         double most = log2(least / (g->off * g->size));
         bits += most > 0 ? fmin(most, bits_told(share ? d / first : d)) : 0;
@@ -296,9 +298,11 @@ static bool set_values(Wanted *g)
 {
     double least = INFINITY, most = 0;
     g->size = 0;
-    for (int i = 0; i < g->n; i++) {
+    for (int i = 0; i < g->ntold; i++) {
         double v = g->want[g->k[i]];
         g->v[i] = g->log ? (v > 0 ? log(v) : NAN) : g->exp ? exp(v) : v;
+        if (i >= g->n)
+            continue;
         g->size = fmax(g->size, fabs(g->v[i]));
         least = fmin(least, fabs(g->v[i]));
         most = fmax(most, fabs(v));
@@ -329,6 +333,10 @@ static bool choose_captures(Wanted *g, unsigned mask)
     for (int k = 0; k < g->bases->ncapture; k++)
         if (mask >> k & 1)
             g->k[g->n++] = k;
+    g->ntold = g->n;
+    for (int k = g->bases->nfit; k < g->bases->ncapture; k++)
+        if (!(mask >> k & 1) && (g->cut == EXPR_SIZE || g->want[k] != g->cut_at))
+            g->k[g->ntold++] = k;
     g->keys = p2o_products_keys(g->t, mask);
     return g->keys != NULL;
 }
@@ -359,11 +367,10 @@ static void find_cut(Wanted *g, ExprOp cut)
     for (int k = 0; k < g->bases->ncapture; k++)
         n += g->want[k] == at;
     unsigned mask = n < FEWEST_CUT ? 0 : captures_left(g, at, FEWEST_LEFT);
-    if (!mask || !choose_captures(g, mask))
-        return;
     g->cut = cut;
     g->cut_at = at;
-    find_all(g);
+    if (mask && choose_captures(g, mask))
+        find_all(g);
 }
 
 void p2o_scales(Products *t, Arena *a, const Bases *b, const double *want, ScaleFn *fn, void *user)

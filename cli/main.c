@@ -228,7 +228,7 @@ static p2o_status make_with_checks(p2o_conversion **c, Options *o, size_t models
         if (!again)
             return P2O_ERR_NOMEM;
         s = make_model(again, o, models);
-        if (s == P2O_OK && !o->quiet)
+        if (s == P2O_OK)                /* quiet or not: what was asked for is not in the file */
             tell_left_out(failed, o);
         p2o_free(failed);
         *c = again;
@@ -389,6 +389,8 @@ static void show_plan(const Options *o, const char *json)
            "pt2onnx%s OUT.onnx", json, names[0]);
     for (size_t i = 0; i < o->ninput; i++)
         printf(" --input '%s'", o->inputs[i]);
+    for (size_t i = 0; i < o->ndim; i++)
+        printf(" --dim '%s'", o->dims[i]);
     printf("%s%s\n", names[1], names[2]);
 }
 

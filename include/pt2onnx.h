@@ -114,8 +114,9 @@ P2O_API p2o_status p2o_read_checks(p2o_conversion *c);
 
 P2O_API size_t p2o_captures_limit(void);        /* captures and checks that one conversion reads */
 
-/* Whether check k, from 0, has a size of 1 where every capture has a larger one.  If it keeps a model from being
- * converted, that can be done without it, and sizes of 1 are not claimed then. */
+/* Whether check k, from 0, has a size of 1 where every capture has a larger one, and else only sizes as the
+ * captures had them.  If it keeps a model from being converted, that is due to the 1: it can be done without the
+ * check, and sizes of 1 are not claimed then. */
 P2O_API int p2o_check_has_one(const p2o_conversion *c, size_t k);
 
 /* What is dynamic; between reading and converting. */

@@ -262,16 +262,66 @@ static p2o_status step_read_checks(p2o_conversion *c, const void *arg)
 
 p2o_status p2o_read_checks(p2o_conversion *c) { return guarded(c, step_read_checks, NULL); }
 
-static bool is_larger_in_captures(const p2o_conversion *c, size_t input, int axis)
+/* An axis of an input: its size in a check, and those in the captures. */
+typedef struct CheckedAxis {
+    size_t  input;
+    int     axis;
+    int64_t size, lo, hi;
+} CheckedAxis;
+
+/* The size in program i; false: none that is fixed. */
+static bool axis_size(const p2o_conversion *c, int i, const CheckedAxis *x, int64_t *size)
 {
+    const Body *b = c->programs[i]->main;
+    Shape       s = x->input < b->inputs.n ? b->inputs.at[x->input]->recorded.shape : (Shape){ 0 };
+    return x->axis < s.rank && p2o_dim_is_int(s.at[x->axis], size);
+}
+
+static bool has_sizes(const p2o_conversion *c, int check, CheckedAxis *x)
+{
+    int64_t n;
+    x->lo = INT64_MAX;
+    x->hi = 0;
     for (int i = 0; i < c->nfit; i++) {
-        const Body *b = c->programs[i]->main;
-        Shape       s = input < b->inputs.n ? b->inputs.at[input]->recorded.shape : (Shape){ 0 };
-        int64_t     n;
-        if (axis >= s.rank || !p2o_dim_is_int(s.at[axis], &n) || n <= 1)
+        if (!axis_size(c, i, x, &n))
             return false;
+        x->lo = n < x->lo ? n : x->lo;
+        x->hi = n > x->hi ? n : x->hi;
     }
-    return true;
+    return axis_size(c, check, x, &x->size);
+}
+
+static bool is_only_one_here(const CheckedAxis *x) { return x->size == 1 && x->lo > 1; }
+
+/* 2*n + 1, where n is 1 in the check: the captures, of which two differ, and the check lie on one
+ * line. */
+static bool follows(const p2o_conversion *c, const CheckedAxis *x, const CheckedAxis *one)
+{
+    bool    differ = false;
+    int64_t n, v, first_n = 0, first_v = 0, left, right;
+    for (int i = 0; i < c->nfit; i++) {
+        if (!axis_size(c, i, one, &n) || !axis_size(c, i, x, &v))
+            return false;
+        first_n = i ? first_n : n;
+        first_v = i ? first_v : v;
+        if (!mul_i64(v - x->size, first_n - 1, &left) ||
+            !mul_i64(first_v - x->size, n - 1, &right) || left != right)
+            return false;
+        differ |= n != first_n;
+    }
+    return differ;
+}
+
+static bool follows_a_one(const p2o_conversion *c, int check, const CheckedAxis *x)
+{
+    const Body *b = c->programs[check]->main;
+    for (size_t i = 0; i < b->inputs.n; i++)
+        for (int k = 0; k < b->inputs.at[i]->recorded.shape.rank; k++) {
+            CheckedAxis one = { .input = i, .axis = k };
+            if (has_sizes(c, check, &one) && is_only_one_here(&one) && follows(c, x, &one))
+                return true;
+        }
+    return false;
 }
 
 size_t p2o_captures_limit(void)
@@ -283,15 +333,20 @@ int p2o_check_has_one(const p2o_conversion *c, size_t k)
 {
     if (k >= (size_t)(c->nprogram - c->nfit))
         return false;
-    const Body *b = c->programs[c->nfit + (int)k]->main;
-    for (size_t i = 0; i < b->inputs.n; i++) {
-        Shape   s = b->inputs.at[i]->recorded.shape;
-        int64_t n;
-        for (int axis = 0; axis < s.rank; axis++)
-            if (p2o_dim_is_int(s.at[axis], &n) && n == 1 && is_larger_in_captures(c, i, axis))
-                return true;
-    }
-    return false;
+    int         check = c->nfit + (int)k;
+    const Body *b = c->programs[check]->main;
+    bool        any = false;
+    for (size_t i = 0; i < b->inputs.n; i++)
+        for (int axis = 0; axis < b->inputs.at[i]->recorded.shape.rank; axis++) {
+            CheckedAxis x = { .input = i, .axis = axis };
+            if (!has_sizes(c, check, &x))
+                continue;
+            bool one = is_only_one_here(&x), seen = x.size >= x.lo && x.size <= x.hi;
+            any |= one;
+            if (!one && !seen && !follows_a_one(c, check, &x))
+                return false;
+        }
+    return any;
 }
 
 typedef struct ProgramStep {

@@ -61,6 +61,21 @@ expect 0 'warning: sizes of 1 are not claimed' "$top/test/model/data/lone.a.pt2"
     "$dir/lone.onnx" --check "$top/test/model/data/lone.c.pt2"
 check "what a lone row does is not claimed" sh -c "'$pt2onnx' inspect '$dir/lone.onnx' | grep -q 'min.:2'"
 
+check "said to those who asked for quiet, too" sh -c "'$pt2onnx' '$top/test/model/data/lone.a.pt2' \
+    '$top/test/model/data/lone.b.pt2' '$dir/lone.onnx' --check '$top/test/model/data/lone.c.pt2' --quiet 2>&1 |
+    grep -q 'warning: sizes of 1 are not claimed'"
+
+# the same, where another size is twice as many: it follows the 1
+expect 0 'warning: sizes of 1 are not claimed' "$top/test/model/data/lonepair.a.pt2" \
+    "$top/test/model/data/lonepair.b.pt2" "$dir/pair.onnx" --check "$top/test/model/data/lonepair.c.pt2"
+check "what a lone row does is not claimed where it is half of a size" sh -c "'$pt2onnx' inspect '$dir/pair.onnx' |
+    grep -q '2 <= y_0//2'"
+
+# a check that has a size of 1 and also one that no capture had: what it contradicts may be due to that
+expect 4 'part ways' "$top/test/model/data/far.a.pt2" "$top/test/model/data/far.b.pt2" \
+    "$top/test/model/data/far.c.pt2" "$dir/far.onnx" --check "$top/test/model/data/far.d.pt2"
+check "no file that a check contradicts" test ! -e "$dir/far.onnx"
+
 # a capture with dynamic sizes, held against one with a size of 1: claimed then
 expect 0 'sizes below 2 were not captured' "$top/test/model/data/residual.pt2" "$dir/unclaimed.onnx"
 expect 0 'wrote' "$top/test/model/data/residual.pt2" "$dir/claimed.onnx" --check "$top/test/model/data/residual.one.pt2"
@@ -71,6 +86,8 @@ expect 0 '"captures": \[{"batch": [0-9]*, "seq": [0-9]*}' plan --input x:batch,s
 expect 0 'capture1.pt2' plan --input x:batch,seq,8 --dim seq=3..64
 expect 0 '"ones": \[{"batch": 1, "seq": 1}' plan --input x:batch,seq,8 --json
 expect 0 '"ones": \[\]' plan --input x:batch,8 --dim batch=2..9 --json
+expect 0 "OUT.onnx --input 'x:batch,seq,8' --dim 'seq=3..64'" plan --input x:batch,seq,8 --dim seq=3..64
+check "no size wraps around" sh -c "! '$pt2onnx' plan --input x:n,8 --dim n=9223372036854775800.. | grep -q 'n.: -'"
 expect 1 'no size has a name' plan --input x:4,8
 expect 1 'is no name for a size' plan --input 'x:a-b,8'
 

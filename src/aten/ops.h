@@ -59,6 +59,7 @@ typedef struct AtenOp {
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
+    bool         expands;    /* leading axes of 1 that its argument has or lacks make no difference */
     bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or cut off the end */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */

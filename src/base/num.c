@@ -135,6 +135,14 @@ uint16_t p2o_f32_to_f16(float x)
     return (uint16_t)(sign | ((m - (112u << 23)) >> 13));
 }
 
+bool p2o_whole(double v, int64_t *out)
+{
+    if (!(fabs(v) < 0x1p53) || v != floor(v))
+        return false;
+    *out = (int64_t)v;
+    return true;
+}
+
 int64_t p2o_gcd(int64_t a, int64_t b)
 {
     while (b != 0) {

@@ -22,6 +22,10 @@ static inline bool mul_i64(int64_t a, int64_t b, int64_t *out) { return !__built
 static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
 static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
 
+/* A double that is a whole number, below 2**53: all of these are themselves as doubles.  false leaves *out
+ * alone: fractions, infinities, and what may have been another integer. */
+bool p2o_whole(double v, int64_t *out);
+
 /* Python's // and %: rounded towards minus infinity, remainder with the sign of b.  b is not 0. */
 static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a < 0) != (b < 0))); }
 static inline int64_t floor_mod(int64_t a, int64_t b) { return a % b + ((a % b != 0) & ((a < 0) != (b < 0))) * b; }

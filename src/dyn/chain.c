@@ -6,8 +6,9 @@
  * same line is what is left of it, and explains that it is missing. */
 enum { COST_MISSING = 4, COST_VANISHED = 1 };
 
-typedef struct Costs {
+typedef struct Costs {                  /* negative: no way leads there */
     int left[MOST_IN_CHAIN + 1][MOST_IN_CHAIN + 1];     /* of all from c[i] and d[j] on */
+    int upto[MOST_IN_CHAIN + 1][MOST_IN_CHAIN + 1];     /* of all before them */
 } Costs;
 
 typedef enum Move { MOVE_BOTH, MOVE_FIRST, MOVE_SECOND } Move;
@@ -38,13 +39,35 @@ static int beside_cost(const Chains *x, size_t i, size_t j)
     return first != second && c->loc == d->loc ? COST_VANISHED : -1;
 }
 
-static int move_cost(const Chains *x, const Costs *k, size_t i, size_t j, Move m)
+/* Of the move by itself; negative: it can't be made. */
+static int own_cost(const Chains *x, size_t i, size_t j, Move m)
 {
     bool first = m != MOVE_SECOND, second = m != MOVE_FIRST;
     if ((first && i == x->nc) || (second && j == x->nd))
         return -1;
-    int own = m == MOVE_BOTH ? beside_cost(x, i, j) : missing_cost(first ? x->c[i] : x->d[j]);
-    return own < 0 ? -1 : own + k->left[i + first][j + second];
+    return m == MOVE_BOTH ? beside_cost(x, i, j) : missing_cost(first ? x->c[i] : x->d[j]);
+}
+
+/* Of the move and all that come after it. */
+static int move_cost(const Chains *x, const Costs *k, size_t i, size_t j, Move m)
+{
+    int own = own_cost(x, i, j, m);
+    return own < 0 ? -1 : own + k->left[i + (m != MOVE_SECOND)][j + (m != MOVE_FIRST)];
+}
+
+static void fill_costs_before(const Chains *x, Costs *k)
+{
+    memset(k->upto, -1, sizeof k->upto);
+    k->upto[0][0] = 0;
+    for (size_t i = 0; i <= x->nc; i++)
+        for (size_t j = 0; j <= x->nd; j++)
+            for (Move m = MOVE_BOTH; m <= MOVE_SECOND && k->upto[i][j] >= 0; m++) {
+                int own = own_cost(x, i, j, m), cost = k->upto[i][j] + own;
+                if (own < 0)
+                    continue;
+                int *to = &k->upto[i + (m != MOVE_SECOND)][j + (m != MOVE_FIRST)];
+                *to = *to < 0 || cost < *to ? cost : *to;
+            }
 }
 
 static void fill_costs(const Chains *x, Costs *k)
@@ -60,19 +83,17 @@ static void fill_costs(const Chains *x, Costs *k)
         }
 }
 
-/* The cheapest way; of several, the one that has calls beside each other early, or late. */
-static Moves cheapest(const Chains *x, const Costs *k, bool late)
+/* The cheapest way; of several, the one that has calls beside each other early. */
+static Moves cheapest(const Chains *x, const Costs *k)
 {
-    static const Move order[2][3] = { { MOVE_BOTH, MOVE_FIRST, MOVE_SECOND },
-                                      { MOVE_FIRST, MOVE_SECOND, MOVE_BOTH } };
     Moves out = { .n = 0 };
     for (size_t i = 0, j = 0; i < x->nc || j < x->nd;) {
-        const Move *m = order[late];
-        while (move_cost(x, k, i, j, *m) != k->left[i][j])
+        Move m = MOVE_BOTH;
+        while (move_cost(x, k, i, j, m) != k->left[i][j])
             m++;
-        out.at[out.n++] = *m;
-        i += *m != MOVE_SECOND;
-        j += *m != MOVE_FIRST;
+        out.at[out.n++] = m;
+        i += m != MOVE_SECOND;
+        j += m != MOVE_FIRST;
     }
     return out;
 }
@@ -82,20 +103,25 @@ static bool are_one(const Chains *x, size_t i, size_t j)
     return p2o_has_numbers(x->c[i]) && p2o_has_numbers(x->d[j]);
 }
 
-/* Which calls are one, by either. */
-static bool is_same_way(const Chains *x, const Moves *a, const Moves *b)
+/* Every cheapest way takes a call of the first chain for the same one of the second, or lacks it.
+ * slice, pad and pad, slice have two: either may be what is one. */
+static bool is_only_way(const Chains *x, const Costs *k)
 {
-    size_t one[2][MOST_IN_CHAIN] = { { 0 } };
-    for (int k = 0; k < 2; k++) {
-        const Moves *m = k ? b : a;
-        for (size_t n = 0, i = 0, j = 0; n < m->n; n++) {
-            if (m->at[n] == MOVE_BOTH && are_one(x, i, j))
-                one[k][i] = j + 1;
-            i += m->at[n] != MOVE_SECOND;
-            j += m->at[n] != MOVE_FIRST;
-        }
+    enum { NOT_SEEN = -1, NONE = MOST_IN_CHAIN };
+    for (size_t i = 0; i < x->nc; i++) {
+        int one = NOT_SEEN;
+        for (size_t j = 0; j <= x->nd; j++)
+            for (Move m = MOVE_BOTH; m <= MOVE_FIRST; m++) {
+                int cost = k->upto[i][j] < 0 ? -1 : move_cost(x, k, i, j, m);
+                int as = m == MOVE_BOTH && cost >= 0 && are_one(x, i, j) ? (int)j : NONE;
+                if (cost < 0 || k->upto[i][j] + cost != k->left[0][0])
+                    continue;
+                if (one != NOT_SEEN && one != as)
+                    return false;
+                one = as;
+            }
     }
-    return !memcmp(one[0], one[1], sizeof one[0]);
+    return true;
 }
 
 static bool axis_worked_on(const Call *c, int *axis)
@@ -177,6 +203,9 @@ bool p2o_align_chains(Chains *x)
     Costs k;
     x->nstep = 0;
     fill_costs(x, &k);
-    Moves early = cheapest(x, &k, false), late = cheapest(x, &k, true);
-    return is_same_way(x, &early, &late) && take_steps(x, &early);
+    fill_costs_before(x, &k);
+    if (!is_only_way(x, &k))
+        return false;
+    Moves way = cheapest(x, &k);
+    return take_steps(x, &way);
 }

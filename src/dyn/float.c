@@ -49,10 +49,18 @@ static Arg float_exp(FloatMaker *m, const Expr *e)
     return float_call(m, "_operator::pow", 2, args);
 }
 
+/* Whole arithmetic wraps around where Python, which had a float there, does not: 1e15*n. */
+static bool has_large_number(const Expr *e)
+{
+    const double most = 1 << 20;        /* times all elements that memory can hold it fits */
+    return e && ((e->op == EXPR_NUMBER && fabs(e->number) > most) || has_large_number(e->a) ||
+                 has_large_number(e->b));
+}
+
 /* Whole parts are Dims, made floats where they meet one. */
 static Arg float_value(FloatMaker *m, const Expr *e)
 {
-    Dim     d = p2o_expr_dim(m->reading->of, e);
+    Dim     d = has_large_number(e) ? NULL : p2o_expr_dim(m->reading->of, e);
     int64_t whole;
     if (d && p2o_dim_is_int(d, &whole))
         return arg_float((double)whole);

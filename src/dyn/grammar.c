@@ -35,7 +35,17 @@ static const double shares[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 1.0 / 3, 0.35, 0.4, 
                                  0.6, 0.65, 2.0 / 3, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95, 1.25,
                                  1.5, 1.75, 2.5, 0.05 };
 
-static double whole_bits(double v) { return 1 + 2 * floor(log2(fabs(v) + 1)); }
+/* Binary digits of a whole part.  Some libraries have logarithms a little off at powers of two. */
+static double bit_length(double x)
+{
+    int digits;
+    if (!isfinite(x))
+        return NAN;
+    frexp(x, &digits);
+    return x < 1 ? 0 : digits;
+}
+
+static double whole_bits(double v) { return 2 * bit_length(fabs(v) + 1) - 1; }
 
 /* v as a short decimal: its digits as a whole number, or 0. */
 static double decimal_digits(double v)
@@ -47,7 +57,6 @@ static double decimal_digits(double v)
     }
     return 0;
 }
-
 
 static bool near_whole(double v)
 {
@@ -118,7 +127,9 @@ static int64_t probe_at(Dims *t, Dim sym, int k, int i)
     v = least ? least : v;
     p2o_dim_range(t, sym, &lo, &hi);
     int64_t span = hi == NO_UPPER ? INT64_MAX : hi - lo + 1;
-    v = v < lo ? lo + v % (span < 1024 ? span : 1024) : v;
+    int64_t above = v % (span < 1024 ? span : 1024);
+    if (v < lo)
+        v = lo > INT64_MAX - above ? lo : lo + above;   /* a bound that no size reaches */
     return v > hi ? lo + v % span : v;
 }
 
@@ -189,7 +200,7 @@ static double apply(ExprOp op, double x, double y, double number)
     case EXPR_MIN: return x <= y ? x : x > y ? y : NAN;         /* as PyTorch has it, not fmin */
     case EXPR_MAX: return x >= y ? x : x < y ? y : NAN;
     case EXPR_ROOT: return x < 0 ? NAN : floor(sqrt(x));
-    case EXPR_BITS: return x < 1 ? 0 : floor(log2(x)) + 1;
+    case EXPR_BITS: return bit_length(x);
     case EXPR_POWER: return x >= 0 && x <= 52 ? ldexp(1, (int)x) : NAN;
     case EXPR_SCALED: return trunc(number * x);
     case EXPR_RAISED: return ceil(number * x);
@@ -802,11 +813,11 @@ bool p2o_expr_is_number(const Expr *e) { return e->op == EXPR_NUMBER; }
 
 Dim p2o_expr_dim(const Bases *b, const Expr *e)
 {
-    Dims *t = b->dims;
-    Dim   x = e->a ? p2o_expr_dim(b, e->a) : NULL, y = e->b ? p2o_expr_dim(b, e->b) : NULL;
+    Dims   *t = b->dims;
+    Dim     x = e->a ? p2o_expr_dim(b, e->a) : NULL, y = e->b ? p2o_expr_dim(b, e->b) : NULL;
+    int64_t whole;
     switch (e->op) {
-    case EXPR_NUMBER:
-        return e->number == floor(e->number) ? p2o_dim_int(t, (int64_t)e->number) : NULL;
+    case EXPR_NUMBER: return p2o_whole(e->number, &whole) ? p2o_dim_int(t, whole) : NULL;
     case EXPR_SIZE: return b->dim[e->base];
     case EXPR_ADD: return p2o_dim_add(t, x, y);
     case EXPR_SUB: return p2o_dim_sub(t, x, y);

@@ -67,7 +67,7 @@ static const Value *constant_sizes(Graph *g, Value *v)
 }
 
 /* 0 and less mean something else, and what no tensor has means "to the end". */
-static bool may_be_size(Dim d)
+static bool is_size_like(Dim d)
 {
     int64_t v;
     return p2o_dim_is_int(d, &v) && v > 0 && v < INT32_MAX;
@@ -106,7 +106,7 @@ static void add_slot(NodeCall *k, Node *n, int i, const Value *was, Arg *items, 
     slot.now->nints = was->nints;
     bool sizes = !only_adds_axes(k, n, was);
     for (size_t e = 0; e < was->nints; e++) {
-        slot.item[e] = sizes && may_be_size(was->ints[e]) ? (int)*nitem : -1;
+        slot.item[e] = sizes && is_size_like(was->ints[e]) ? (int)*nitem : -1;
         if (slot.item[e] >= 0)
             items[(*nitem)++] = arg_int(was->ints[e]);
     }

@@ -36,7 +36,7 @@ static void note_fixed_size(Weighing *w, int64_t size, bool given)
 }
 
 /* Of all values and weights. */
-static void find_fixed(Weighing *w)
+static void find_fixed_sizes(Weighing *w)
 {
     const OnnxSettling *s = w->s;
     int64_t             size;
@@ -102,7 +102,7 @@ static bool is_by_fixed(const Weighing *w, const Number *x)
     return fixed;
 }
 
-static void add_symbol(void *user, Dim sym)
+static void add_weighed_symbol(void *user, Dim sym)
 {
     Weighing *w = user;
     for (size_t i = 0; i < w->symbols.n; i++)
@@ -117,7 +117,7 @@ static void find_bases(Weighing *w)
     for (size_t i = 0; i < s->prog->main->inputs.n; i++) {
         Shape shape = s->prog->main->inputs.at[i]->type.shape;
         for (int d = 0; d < shape.rank; d++)
-            p2o_dim_symbols(p2o_resolve(s->bind, shape.at[d]), add_symbol, w);
+            p2o_dim_symbols(p2o_resolve(s->bind, shape.at[d]), add_weighed_symbol, w);
     }
     p2o_bases_start(&w->bases, s->bind, w->symbols.at, w->symbols.n);
     for (size_t i = 0; i < w->symbols.n; i++)
@@ -336,7 +336,7 @@ bool p2o_onnx_weigh(OnnxSettling *s)
     if (!s->freed.n)
         return true;
     find_bases(&w);
-    find_fixed(&w);
+    find_fixed_sizes(&w);
     find_taken(&w);
     p2o_onnx_doubts(&w);
     p2o_onnx_find_numbers(&w);

@@ -17,14 +17,16 @@ enum {                                  /* among the checks */
     SMALLEST,                           /* 2, or the least that a range allows */
 };
 
-/* Those of the second row are powers of two and squares. */
-static const int64_t checks[SMALLEST][8] = { { 3, 2, 3, 2, 2, 3, 2, 3 },
-                                                { 16, 64, 16, 64, 16, 64, 16, 64 },
-                                                { 20, 30, 100, 50, 25, 60, 90, 80 },
-                                                { 5, 6, 7, 4, 6, 5, 7, 4 },
-                                                { 199, 170, 227, 253, 181, 218, 239, 206 },
-                                                { 18, 23, 31, 17, 22, 35, 26, 29 },
-                                                { 29, 47, 75, 55, 71, 78, 93, 31 } };
+/* One row for each check but the last.  Those of the second are powers of two and squares. */
+static const int64_t checks[PLAN_CHECKS - 1][8] = {
+    { 3, 2, 3, 2, 2, 3, 2, 3 },
+    { 16, 64, 16, 64, 16, 64, 16, 64 },
+    { 20, 30, 100, 50, 25, 60, 90, 80 },
+    { 5, 6, 7, 4, 6, 5, 7, 4 },
+    { 199, 170, 227, 253, 181, 218, 239, 206 },
+    { 18, 23, 31, 17, 22, 35, 26, 29 },
+    { 29, 47, 75, 55, 71, 78, 93, 31 },
+};
 
 /* Inside a range that lacks the size: as far from its ends as the remainder says. */
 static int64_t inside(Dims *t, Dim sym, int64_t v)
@@ -35,7 +37,7 @@ static int64_t inside(Dims *t, Dim sym, int64_t v)
     if (v >= lo && v <= hi)
         return v;
     if (hi == NO_UPPER)
-        return lo + v;
+        return lo > NO_UPPER - v ? lo : lo + v;         /* a bound that no size reaches */
     int64_t span = hi - lo + 1;
     return span < 1 ? lo : v > hi ? hi - v % (span < 12 ? span : span / 3) : lo + v % span;
 }
@@ -74,8 +76,9 @@ static void choose_shared(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
 }
 
 /* All sizes that may be 1 are; then some, by a bit of their number, and the others, for each bit: of
- * any two one is 1 where the other is not.  The rest as in a capture, so that what is seen there is
- * due to the 1. */
+ * any two one is 1 where the other is not.  The rest are as the captures had them, each symbol from
+ * another capture: what is seen there beside what these sizes showed is due to the 1, or to sizes
+ * that met for the first time. */
 static void choose_ones(Dims *t, const Dim *symbols, int n, Plan *p)
 {
     p->nones = 0;
@@ -93,23 +96,23 @@ static void choose_ones(Dims *t, const Dim *symbols, int n, Plan *p)
     }
 }
 
-typedef struct Seen {                   /* an expression's values in the captures, and elsewhere */
+typedef struct PlannedExpr {            /* an expression's values in the captures, and elsewhere */
     double captured[PLAN_CAPTURES], probe, bits;
-} Seen;
+} PlannedExpr;
 
 typedef struct Counting {
-    Arena       *arena;
-    const Bases *bases;
-    VEC(Seen)    list;
+    Arena           *arena;
+    const Bases     *bases;
+    VEC(PlannedExpr) list;
 } Counting;
 
 enum { CHEAP = 14 };                    /* bits of an expression that people write */
 
 static void note_expr(void *user, const Expr *e, double bits, const double *values)
 {
-    Counting *c = user;
-    Seen      s = { .bits = bits };
-    double    v;
+    Counting   *c = user;
+    PlannedExpr s = { .bits = bits };
+    double      v;
     if (bits > CHEAP)
         return;
     for (int i = PLAN_CAPTURES; i < c->bases->npoint; i++)
@@ -122,17 +125,19 @@ static void note_expr(void *user, const Expr *e, double bits, const double *valu
 
 static int by_values(const void *x, const void *y)
 {
-    const Seen *a = x, *b = y;
+    const PlannedExpr *a = x, *b = y;
     for (int k = 0; k < PLAN_CAPTURES; k++)
         if (a->captured[k] != b->captured[k])
             return a->captured[k] < b->captured[k] ? -1 : 1;
-    return (a->probe > b->probe) - (a->probe < b->probe);
+    if (a->probe != b->probe)
+        return a->probe < b->probe ? -1 : 1;
+    return (a->bits > b->bits) - (a->bits < b->bits);   /* whatever order a library's qsort has */
 }
 
 /* The cheaper, the likelier. */
 static size_t weight_of(double bits) { return (size_t)1 << (int)(CHEAP - fmin(bits, CHEAP)); }
 
-static bool is_number_to(const Seen *s)
+static bool is_number_to(const PlannedExpr *s)
 {
     return s->captured[0] == s->captured[1] && s->captured[1] == s->captured[2];
 }
@@ -159,8 +164,8 @@ static size_t confusions(Dims *t, const Dim *symbols, int n, const Plan *p)
     for (size_t i = 0; i < c.list.n; i++)
         count += is_number_to(&c.list.at[i]) ? weight_of(c.list.at[i].bits) : 0;
     for (size_t i = 1; i < c.list.n; i++) {
-        const Seen *x = &c.list.at[i - 1], *y = &c.list.at[i];
-        bool        alike = true;
+        const PlannedExpr *x = &c.list.at[i - 1], *y = &c.list.at[i];
+        bool               alike = true;
         for (int k = 0; k < PLAN_CAPTURES; k++)
             alike &= x->captured[k] == y->captured[k];
         count += alike && x->probe != y->probe ? weight_of(fmax(x->bits, y->bits)) : 0;

@@ -20,12 +20,12 @@ enum {
 };
 
 struct Products {
-    Arena       *arena;
-    const Bases *bases;
-    VEC(Part)    parts;         /* NPOWER of each expression */
-    VEC(Product) list;
-    Keys         keys[MOST_KEYS];
-    int          nkeys;
+    Arena           *arena;
+    const Bases     *bases;
+    VEC(ProductPart) parts;     /* NPOWER of each expression */
+    VEC(Product)     list;
+    Keys             keys[MOST_KEYS];
+    int              nkeys;
 };
 
 static const int powers[NPOWER] = { 1, -1, 2, -2 };
@@ -41,22 +41,25 @@ static double bits_in(const double *at, int n)
     return log2(1 + fabs(at[0])) + (n - 1) * log2(1 + most - least);
 }
 
-/* false: it has no value in some capture, or the same in all. */
+/* false: it has no value in some capture that is fitted to, or the same in all of them.  In checks
+ * it may have none. */
 static bool part_values(const Bases *b, const Expr *e, double *at)
 {
     bool varies = false;
     for (int k = 0; k < b->ncapture; k++) {
-        if (!p2o_expr_eval(b, e, k, &at[k]))
-            at[k] = NAN;
-        varies |= at[k] != at[0];
+        bool known = p2o_expr_eval(b, e, k, &at[k]);
+        if (!known && k < b->nfit)
+            return false;
+        at[k] = known ? at[k] : NAN;
+        varies |= k < b->nfit && at[k] != at[0];
     }
     return varies;
 }
 
 static void add_part(Products *t, const Expr *e, const Expr *whole, double bits, int base)
 {
-    Part   x = { .expr = e, .bits = bits, .base = base };
-    double at[MAX_CAPTURES], held[MAX_CAPTURES];
+    ProductPart x = { .expr = e, .bits = bits, .base = base };
+    double      at[MAX_CAPTURES], held[MAX_CAPTURES];
     if (!part_values(t->bases, e, at) || !part_values(t->bases, whole, held))
         return;
     x.held = bits_in(held, t->bases->ncapture);
@@ -159,8 +162,8 @@ static double bits_of_parts(const Products *t, const uint16_t *part, int n)
 {
     double bits = (n - 1) * BITS_OP;
     for (int i = 0; i < n; i++) {
-        const Part *x = &t->parts.at[part[i]];
-        bool        again = false;
+        const ProductPart *x = &t->parts.at[part[i]];
+        bool               again = false;
         for (int k = 0; k < i && x->base >= 0; k++)
             again |= t->parts.at[part[k]].base == x->base;
         bits += x->bits + (abs(x->power) == 2 ? BITS_SQUARE : 0) -
@@ -190,7 +193,7 @@ static void add_pairs_of(Products *t, uint16_t x, uint16_t y)
                     DEAREST_PAIR);
 }
 
-static bool is_near_size(const Part *x, bool log_too)
+static bool is_near_size(const ProductPart *x, bool log_too)
 {
     const Expr *e = x->expr->op == EXPR_LOG && log_too ? x->expr->a : x->expr;
     return x->power == 1 && x->base >= 0 &&
@@ -259,7 +262,7 @@ static bool all_sizes_change(const Bases *b)
 {
     for (int i = 0; i < b->n; i++) {
         bool changes = false;
-        for (int k = 1; k < b->ncapture; k++)
+        for (int k = 1; k < b->nfit; k++)
             changes |= b->at[i][k] != b->at[i][0];
         if (!changes)
             return false;
@@ -269,7 +272,7 @@ static bool all_sizes_change(const Bases *b)
 
 Products *p2o_products_new(Arena *a, const Bases *b)
 {
-    if (b->ncapture < 2 || b->n > MOST_SIZES || !all_sizes_change(b))
+    if (b->nfit < 2 || b->n > MOST_SIZES || !all_sizes_change(b))
         return NULL;
     Products *t = NEW(a, Products);
     *t = (Products){ .arena = a, .bases = b };
@@ -280,7 +283,7 @@ Products *p2o_products_new(Arena *a, const Bases *b)
 
 const Product *p2o_product_at(const Products *t, uint32_t i) { return &t->list.at[i]; }
 
-const Part *p2o_product_part(const Products *t, const Product *p, int i)
+const ProductPart *p2o_product_part(const Products *t, const Product *p, int i)
 {
     return &t->parts.at[p->part[i]];
 }
@@ -311,7 +314,7 @@ static int by_key(const void *x, const void *y)
     return (a->power > b->power) - (a->power < b->power);
 }
 
-static double key_of(KeyKind kind, const double *v)
+static double key_of_values(KeyKind kind, const double *v)
 {
     switch (kind) {
     case KEY_RATIO: return v[1] / v[0];
@@ -349,7 +352,7 @@ static void make_keys(const Products *t, KeyKind kind, const int *k, int nk, Key
                 break;
             for (int m = 0; m < nk; m++)
                 v[m] = p2o_product_value(t, p, of[j], k[m]);
-            double key = key_of(kind, v);
+            double key = key_of_values(kind, v);
             if (isfinite(key))
                 out->at[out->n++] = (Keyed){ key, (uint32_t)i, of[j] };
         }
@@ -405,7 +408,7 @@ const Expr *p2o_product_expr(const Products *t, const Product *p, double power)
         const Expr *up = NULL, *down = NULL;
         double      to = fabs(power) * square;
         for (int i = 0; i < p->n; i++) {
-            const Part *x = &t->parts.at[p->part[i]];
+            const ProductPart *x = &t->parts.at[p->part[i]];
             if (abs(x->power) != square)
                 continue;
             if (x->power * power > 0)

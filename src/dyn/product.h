@@ -12,14 +12,14 @@
 
 enum { PRODUCT_PARTS = 4 };
 
-typedef struct Part {                   /* of products: an expression, or its inverse or square */
+typedef struct ProductPart {            /* of products: an expression, or its inverse or square */
     const Expr *expr;
     int         power;                  /* 1, -1, 2, -2 */
     double      bits;
     double      held;                   /* bits that the whole numbers in it have in the captures */
     int         base;                   /* the one size in it; -1: of several */
     double      at[MAX_CAPTURES];
-} Part;
+} ProductPart;
 
 typedef struct Product {
     uint16_t part[PRODUCT_PARTS];
@@ -53,15 +53,16 @@ typedef struct Keys {                   /* over some of the captures */
 
 typedef struct Products Products;
 
-/* NULL: the captures do not tell sizes from numbers: there is one only, or a size never changed. */
-Products      *p2o_products_new(Arena *a, const Bases *b);
+/* NULL: the captures to fit do not tell sizes from numbers: there is one only, or a size never
+ * changed. */
+Products          *p2o_products_new(Arena *a, const Bases *b);
 /* NULL: there were too many different choices of captures. */
-const Keys    *p2o_products_keys(Products *t, unsigned mask);
-const Product *p2o_product_at(const Products *t, uint32_t i);
-const Part    *p2o_product_part(const Products *t, const Product *p, int i);
+const Keys        *p2o_products_keys(Products *t, unsigned mask);
+const Product     *p2o_product_at(const Products *t, uint32_t i);
+const ProductPart *p2o_product_part(const Products *t, const Product *p, int i);
 /* In capture k, to that power. */
-double         p2o_product_value(const Products *t, const Product *p, double power, int k);
-double         p2o_product_held(const Products *t, const Product *p);
-const Expr    *p2o_product_expr(const Products *t, const Product *p, double power);
+double             p2o_product_value(const Products *t, const Product *p, double power, int k);
+double             p2o_product_held(const Products *t, const Product *p);
+const Expr        *p2o_product_expr(const Products *t, const Product *p, double power);
 
 #endif

@@ -25,7 +25,7 @@ static bool gives(const Bases *b, const Readings *r, const double *values)
 }
 
 /* Numbers that were found from captures are a little off, and more so at other sizes. */
-static bool same_at_probes(const double *x, const double *y)
+static bool agree_at_probes(const double *x, const double *y)
 {
     const double found = 1e-9;
     for (int i = 0; i < NPROBE; i++)
@@ -56,7 +56,7 @@ static void add_reading(Arena *a, Readings *r, const Reading *x)
     Reading new = *x;
     for (int i = 0; i < r->n; i++) {
         const Reading *old = &r->list[i];
-        if (!same_at_probes(old->at, x->at))
+        if (!agree_at_probes(old->at, x->at))
             continue;
         if (old->bits <= x->bits && old->held >= x->held)
             return;
@@ -85,7 +85,7 @@ static Reading reading_of(const Bases *b, const Expr *e, double bits)
 }
 
 /* n // 1024, where all sizes are less. */
-static bool is_the_number(const Bases *b, const Readings *r, const double *probes)
+static bool is_number_at_probes(const Bases *b, const Readings *r, const double *probes)
 {
     for (int k = 1; k < b->ncapture; k++)
         if (r->want[k] != r->want[0])
@@ -98,14 +98,14 @@ static bool is_the_number(const Bases *b, const Readings *r, const double *probe
 
 enum { BITS_AS_FLOAT = 5 };             /* more, of a whole expression that Python has as a float */
 
-typedef struct Search {
+typedef struct Looking {
     Arena        *arena;
     const Bases  *bases;
     Readings    **list;         /* by what they were in the first capture */
     size_t        n;
     double        slack;        /* the largest of theirs */
     double        more;         /* bits that every expression costs more */
-} Search;
+} Looking;
 
 static int by_first(const void *x, const void *y)
 {
@@ -115,11 +115,11 @@ static int by_first(const void *x, const void *y)
 
 static void see_expr(void *user, const Expr *e, double bits, const double *values)
 {
-    const Search *s = user;
-    size_t        lo = 0, hi = s->n;
+    const Looking *s = user;
+    size_t         lo = 0, hi = s->n;
     bits += s->more;
-    double        room = 2 * fmax(s->slack, least_slack) * fabs(values[0]);
-    double        least = values[0] - room, most = values[0] + room;
+    double         room = 2 * fmax(s->slack, least_slack) * fabs(values[0]);
+    double         least = values[0] - room, most = values[0] + room;
     if (isnan(values[0]))
         return;
     while (lo < hi) {
@@ -138,7 +138,7 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
             continue;
         }
         Reading x = reading_of(s->bases, e, bits);
-        if (!is_the_number(s->bases, r, x.at))
+        if (!is_number_at_probes(s->bases, r, x.at))
             add_reading(s->arena, r, &x);
     }
 }
@@ -152,7 +152,7 @@ static bool is_whole(const Bases *b, const Readings *r)
 }
 
 typedef struct Scaled {
-    Search   *search;
+    Looking  *search;
     Readings *of;
 } Scaled;
 
@@ -173,7 +173,7 @@ static bool differs(const Bases *b, const Readings *r)
 }
 
 /* Floats that differ may have numbers of their own; those that were rounded do not tell them. */
-static void read_scaled(Search *s)
+static void read_scaled(Looking *s)
 {
     Products *t = NULL;
     for (size_t i = 0; i < s->n; i++) {
@@ -190,7 +190,7 @@ static void read_scaled(Search *s)
  * divided exactly. */
 static void read_kind(Arena *a, const Bases *b, Readings *const *list, size_t n, bool whole)
 {
-    Search s = { .arena = a, .bases = b, .list = NEW_N(a, Readings *, n + 1) };
+    Looking s = { .arena = a, .bases = b, .list = NEW_N(a, Readings *, n + 1) };
     for (size_t i = 0; i < n; i++) {
         if (list[i]->whole != whole)
             continue;
@@ -223,13 +223,13 @@ void p2o_readings(Arena *a, const Bases *b, Readings *const *list, size_t n)
 void p2o_readings_own(Arena *a, const Bases *b, int nown, Readings *r)
 {
     Readings *one[] = { r };
-    Search    s = { .arena = a, .bases = b, .list = one, .n = 1 };
+    Looking   s = { .arena = a, .bases = b, .list = one, .n = 1 };
     p2o_enumerate_own(b, nown, see_expr, &s);
 }
 
 void p2o_readings_plain(Arena *a, const Bases *b, double bits, Readings *r)
 {
     Readings *one[] = { r };
-    Search    s = { .arena = a, .bases = b, .list = one, .n = 1 };
+    Looking   s = { .arena = a, .bases = b, .list = one, .n = 1 };
     see_expr(&s, &(Expr){ .op = EXPR_SIZE }, bits, b->at[0]);
 }

@@ -14,17 +14,21 @@ enum {
     BITS_NO_FRACTION = 8,       /* more, of floats that are all whole: Python would have ints */
 };
 
+enum { FEWEST_CUT = 2 };                /* captures that min or max cut off */
+
 static const double told = 1e-12;       /* 2**-MOST_TOLD: floats are computed in another order than
                                          * Python's */
 
 /* What is looked for: a function of the values, in some captures. */
-typedef struct Target {
+typedef struct Wanted {
     Products     *t;
     Arena        *arena;
     const Bases  *bases;
     const double *want;         /* in all captures */
     const Keys   *keys;
-    int           k[MAX_CAPTURES], n;
+    int           k[MAX_CAPTURES], n;   /* the captures */
+    int           ntold;        /* with checks, which come after them: what is found holds there, too,
+                                 * and so they tell as much of how the values change */
     double        v[MAX_CAPTURES];      /* of those captures */
     double        size;         /* the largest of them */
     double        off;          /* how far one may be from what Python had, as a share of `size` */
@@ -35,7 +39,7 @@ typedef struct Target {
     double        more;         /* bits */
     ScaleFn      *fn;
     void         *user;
-} Target;
+} Wanted;
 
 /* How much a number tells: of p/q, and of its root, p and q; of others all that is compared. */
 static double bits_of_fraction(double x)
@@ -64,13 +68,19 @@ static double bits_told(double x)
 }
 
 /* The shortest decimal number within reach.  A whole number of at most 13 digits times or divided by
- * a power of ten is the double that Python reads, and no locale has a say. */
+ * a power of ten is the double that Python reads, and no locale has a say: where that power is a
+ * double itself. */
 static double shortened(double v, double room)
 {
+    static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
+                                   1e22 };
     int exponent = v == 0 || !isfinite(v) ? 0 : (int)floor(log10(fabs(v)));
     for (int digits = 1; digits <= 13; digits++) {
-        int    k = digits - 1 - exponent;
-        double ten = pow(10, abs(k)), x = k >= 0 ? round(v * ten) / ten : round(v / ten) * ten;
+        int k = digits - 1 - exponent;
+        if (abs(k) >= (int)COUNT_OF(tens))
+            continue;
+        double ten = tens[abs(k)], x = k >= 0 ? round(v * ten) / ten : round(v / ten) * ten;
         if (fabs(x - v) <= room)
             return x;
     }
@@ -79,7 +89,7 @@ static double shortened(double v, double room)
 
 static double bits_of_factor(double c) { return c == 1 ? 0 : BITS_OP + p2o_number_bits(c); }
 
-static bool gives_want(const Target *g, const Expr *e)
+static bool gives_want(const Wanted *g, const Expr *e)
 {
     double v;
     for (int k = 0; k < g->bases->ncapture; k++)
@@ -89,9 +99,8 @@ static bool gives_want(const Target *g, const Expr *e)
 }
 
 /* It is cut off in so many captures that another function would have shown there, too. */
-static bool is_cut(const Target *g, const Expr *e)
+static bool is_cut(const Wanted *g, const Expr *e)
 {
-    enum { FEWEST_CUT = 2 };
     double v;
     int    n = 0;
     for (int k = 0; k < g->bases->ncapture; k++)
@@ -104,7 +113,7 @@ static bool is_cut(const Target *g, const Expr *e)
 /* An expression of what is looked for, said as one of the values themselves.  `own` bits are those
  * of its numbers, `changes` those that say how the values change.  A number that nobody writes may
  * hide what did not change between two captures. */
-static void say_scale(const Target *g, const Expr *e, double bits, double own, double changes)
+static void say_scale(const Wanted *g, const Expr *e, double bits, double own, double changes)
 {
     if (g->n < 3 && own > DEAREST)
         return;
@@ -129,7 +138,7 @@ static void say_scale(const Target *g, const Expr *e, double bits, double own, d
         g->fn(g->user, e, bits, own + fmax(changes - (g->n < 3 ? BITS_TWO : 0), 0));
 }
 
-static const Expr *times_number(const Target *g, double c, const Expr *x)
+static const Expr *times_number(const Wanted *g, double c, const Expr *x)
 {
     if (c == 1)
         return x;
@@ -141,15 +150,15 @@ static const Expr *times_number(const Target *g, double c, const Expr *x)
 
 /* What the first value tells more than its factor, then how the values change, to the inverse of a
  * power; no more than the sizes do. */
-static double told_by_ratios(const Target *g, const Product *p, double power, double own)
+static double told_by_ratios(const Wanted *g, const Product *p, double power, double own)
 {
     double bits = fmax(bits_told(g->v[0]) - own, 0);
-    for (int i = 1; i < g->n; i++)
+    for (int i = 1; i < g->ntold; i++)
         bits += bits_told(pow(fabs(g->v[i] / g->v[0]), 1 / power));
     return fmin(bits, p2o_product_held(g->t, p));
 }
 
-static void try_scaled(const Target *g, const Keyed *x, double power, double bits)
+static void try_scaled(const Wanted *g, const Keyed *x, double power, double bits)
 {
     const Product *p = p2o_product_at(g->t, x->product);
     double         sum = 0, first = g->v[0] / p2o_product_value(g->t, p, power, g->k[0]);
@@ -166,10 +175,10 @@ static void try_scaled(const Target *g, const Keyed *x, double power, double bit
 }
 
 /* How far the values are apart, to the first of these differences if `share`. */
-static double told_by_differences(const Target *g, const Product *p, bool share)
+static double told_by_differences(const Wanted *g, const Product *p, bool share)
 {
     double bits = 0, first = g->v[1] - g->v[0];
-    for (int i = share ? 2 : 1; i < g->n; i++) {
+    for (int i = share ? 2 : 1; i < g->ntold; i++) {
         double d = g->v[i] - g->v[0], least = share ? fmin(fabs(d), fabs(first)) : fabs(d);
         double most = log2(least / (g->off * g->size));
         bits += most > 0 ? fmin(most, bits_told(share ? d / first : d)) : 0;
@@ -178,7 +187,7 @@ static double told_by_differences(const Target *g, const Product *p, bool share)
 }
 
 /* v = a*g**power + c: by the captures that are farthest apart.  `unit`: a is 1 or -1. */
-static void try_added(const Target *g, const Keyed *x, bool unit)
+static void try_added(const Wanted *g, const Keyed *x, bool unit)
 {
     const Product *p = p2o_product_at(g->t, x->product);
     double         at[MAX_CAPTURES] = { 0 }, room = g->off * g->size;
@@ -225,7 +234,7 @@ typedef struct Window {
     size_t       n;
 } Window;
 
-static Window fitting(const Target *g, KeyKind kind, double key, double room)
+static Window fitting(const Wanted *g, KeyKind kind, double key, double room)
 {
     const KeyedList *l = &g->keys->by[kind];
     if (!isfinite(key) || !isfinite(room))
@@ -247,7 +256,7 @@ static const struct {
     { -0.8, 11 },
 };
 
-static void find_scaled(const Target *g)
+static void find_scaled(const Wanted *g)
 {
     size_t n = g->log || g->exp ? 2 : COUNT_OF(scale_powers);   /* times and divided by */
     for (size_t i = 0; i < n; i++) {
@@ -259,7 +268,7 @@ static void find_scaled(const Target *g)
     }
 }
 
-static void find_added(const Target *g)
+static void find_added(const Wanted *g)
 {
     double d = g->v[1] - g->v[0], room = 8 * g->off * g->size;
     if (g->n < 3)                       /* anything may be added */
@@ -275,7 +284,7 @@ static void find_added(const Target *g)
         try_added(g, &w.at[k], false);
 }
 
-static bool is_varied(const Target *g)
+static bool is_varied(const Wanted *g)
 {
     for (int i = 1; i < g->n; i++)
         if (g->v[i] != g->v[0])
@@ -285,13 +294,15 @@ static bool is_varied(const Target *g)
 
 /* What is off by a share of the value is off by that in its logarithm; e to it, by what it is off
  * itself, as a share.  false: nothing is told. */
-static bool set_values(Target *g)
+static bool set_values(Wanted *g)
 {
     double least = INFINITY, most = 0;
     g->size = 0;
-    for (int i = 0; i < g->n; i++) {
+    for (int i = 0; i < g->ntold; i++) {
         double v = g->want[g->k[i]];
         g->v[i] = g->log ? (v > 0 ? log(v) : NAN) : g->exp ? exp(v) : v;
+        if (i >= g->n)
+            continue;
         g->size = fmax(g->size, fabs(g->v[i]));
         least = fmin(least, fabs(g->v[i]));
         most = fmax(most, fabs(v));
@@ -303,7 +314,7 @@ static bool set_values(Target *g)
 }
 
 /* The values as they are, their logarithms, and what they are logarithms of. */
-static void find_all(Target *g)
+static void find_all(Wanted *g)
 {
     for (int turn = 0; turn < 3; turn++) {
         g->log = turn == 1;
@@ -316,45 +327,61 @@ static void find_all(Target *g)
     }
 }
 
-static bool choose_captures(Target *g, unsigned mask)
+static bool choose_captures(Wanted *g, unsigned mask)
 {
     g->n = 0;
     for (int k = 0; k < g->bases->ncapture; k++)
         if (mask >> k & 1)
             g->k[g->n++] = k;
+    g->ntold = g->n;
+    for (int k = g->bases->nfit; k < g->bases->ncapture; k++)
+        if (!(mask >> k & 1) && (g->cut == EXPR_SIZE || g->want[k] != g->cut_at))
+            g->k[g->ntold++] = k;
     g->keys = p2o_products_keys(g->t, mask);
     return g->keys != NULL;
 }
 
-/* Where several captures have the same least or greatest value, and three others do not. */
-static void find_cut(Target *g, ExprOp cut)
+/* Captures that do not have the value `at`.  Where those to fit are fewer than it takes, as the
+ * three of a plan are, the first checks make up for them: the others are held against what is
+ * found. */
+static unsigned captures_left(const Wanted *g, double at, int fewest)
 {
-    enum { FEWEST_CUT = 2, FEWEST_LEFT = 3 };
-    double   at = g->want[0];
     unsigned mask = 0;
-    int      n = g->bases->ncapture, left = 0;
-    for (int k = 1; k < n; k++)
-        at = cut == EXPR_MIN ? fmax(at, g->want[k]) : fmin(at, g->want[k]);
-    for (int k = 0; k < n; k++) {
-        mask |= (unsigned)(g->want[k] != at) << k;
-        left += g->want[k] != at;
+    int      left = 0;
+    for (int k = 0; k < g->bases->ncapture; k++) {
+        bool taken = g->want[k] != at && (k < g->bases->nfit || left < fewest);
+        mask |= (unsigned)taken << k;
+        left += taken;
     }
-    if (left < FEWEST_LEFT || n - left < FEWEST_CUT || !choose_captures(g, mask))
-        return;
+    return left < fewest ? 0 : mask;
+}
+
+/* Where several captures have the same least or greatest value, and three others do not. */
+static void find_cut(Wanted *g, ExprOp cut)
+{
+    enum { FEWEST_LEFT = 3 };
+    double at = g->want[0];
+    int    n = 0;
+    for (int k = 1; k < g->bases->ncapture; k++)
+        at = cut == EXPR_MIN ? fmax(at, g->want[k]) : fmin(at, g->want[k]);
+    for (int k = 0; k < g->bases->ncapture; k++)
+        n += g->want[k] == at;
+    unsigned mask = n < FEWEST_CUT ? 0 : captures_left(g, at, FEWEST_LEFT);
     g->cut = cut;
     g->cut_at = at;
-    find_all(g);
+    if (mask && choose_captures(g, mask))
+        find_all(g);
 }
 
 void p2o_scales(Products *t, Arena *a, const Bases *b, const double *want, ScaleFn *fn, void *user)
 {
-    Target g = { .t = t, .arena = a, .bases = b, .want = want, .cut = EXPR_SIZE, .fn = fn,
+    Wanted g = { .t = t, .arena = a, .bases = b, .want = want, .cut = EXPR_SIZE, .fn = fn,
                  .user = user };
     bool   whole = true;
     for (int k = 0; k < b->ncapture; k++)
         whole &= want[k] == floor(want[k]);
     g.more = whole ? BITS_NO_FRACTION : 0;
-    if (choose_captures(&g, (1u << b->ncapture) - 1))
+    if (choose_captures(&g, (1u << b->nfit) - 1))
         find_all(&g);
     find_cut(&g, EXPR_MIN);
     find_cut(&g, EXPR_MAX);

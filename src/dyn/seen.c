@@ -3,19 +3,22 @@
 #include "base/num.h"
 #include "dyn/range.h"
 
-typedef struct Seen {                   /* of a size, in all captures */
-    int64_t lo, hi;
-    bool    known;
-} Seen;
+enum { MOST_ORDERED = 64 };             /* more symbols than settling allows: MAX_BASES */
 
-static Seen seen_of(Bindings *b, Dim sym)
+typedef struct SeenSizes {              /* of a size, in all captures */
+    int64_t lo, hi;
+    bool    known, one;
+} SeenSizes;
+
+static SeenSizes seen_of(Bindings *b, Dim sym)
 {
-    Seen    s = { .lo = INT64_MAX };
-    int64_t v;
+    SeenSizes s = { .lo = INT64_MAX };
+    int64_t   v;
     for (int k = 0; k < p2o_ncapture(b); k++) {
         if (!p2o_hint_at(b, sym, k, &v))
             continue;
         s.known = true;
+        s.one |= v == 1;
         s.lo = v < s.lo ? v : s.lo;
         s.hi = v > s.hi ? v : s.hi;
     }
@@ -37,11 +40,12 @@ static Need unseen(NeedKind kind, Dim x, Dim y, const char *by)
     return (Need){ .kind = kind, .a = x, .b = y, .by = by, .origin = NEED_UNSEEN };
 }
 
-/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them. */
+/* PyTorch records other programs at sizes of 1: they are claimed only where a capture had them.  A
+ * size of 0 says nothing of 1, and what is claimed has no gaps. */
 int64_t p2o_seen_least(Bindings *b, Dim sym)
 {
-    Seen s = seen_of(b, sym);
-    return s.lo < 2 ? s.lo : 2;
+    SeenSizes s = seen_of(b, sym);
+    return s.one ? s.lo : 2;
 }
 
 static void claim_least(Program *p, Bindings *b, Dim sym)
@@ -52,6 +56,21 @@ static void claim_least(Program *p, Bindings *b, Dim sym)
                            "sizes below 2 were not captured"));
     else
         p2o_range_claim(p, b, sym, least);
+}
+
+/* An axis that is made of others, n//2, is 1 where n is not. */
+static void claim_least_of_axes(Program *p, Bindings *b)
+{
+    Dim two = p2o_dim_int(p->dims, 2);
+    for (size_t i = 0; i < p->main->inputs.n; i++) {
+        Shape shape = p->main->inputs.at[i]->type.shape;
+        for (int k = 0; k < shape.rank; k++) {
+            Dim       d = p2o_resolve(b, shape.at[k]);
+            SeenSizes s = seen_of(b, d);
+            if (!p2o_dim_is_int(d, NULL) && !p2o_dim_is_sym(d) && s.known && !s.one && s.lo >= 2)
+                p2o_need(b, unseen(NEED_LE, two, d, "sizes below 2 were not captured"));
+        }
+    }
 }
 
 /* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
@@ -89,13 +108,17 @@ static void claim_remainder(Program *p, Bindings *b, Dim sym, Buf *out)
  * neighbours in the order of the sizes, which says it of all. */
 static void claim_order(Program *p, Bindings *b, const Dim *symbols, size_t n, Buf *out)
 {
-    for (size_t i = 0; i < n && p2o_ncapture(b) > 1; i++)
+    uint64_t below[MOST_ORDERED] = { 0 }, above[MOST_ORDERED] = { 0 };
+    n = n < MOST_ORDERED ? n : MOST_ORDERED;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n && p2o_ncapture(b) > 1; k++)
+            if (was_below(b, symbols[i], symbols[k])) {
+                above[i] |= (uint64_t)1 << k;
+                below[k] |= (uint64_t)1 << i;
+            }
+    for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n; k++) {
-            bool next = was_below(b, symbols[i], symbols[k]);
-            for (size_t m = 0; m < n && next; m++)
-                next = !(was_below(b, symbols[i], symbols[m]) &&
-                         was_below(b, symbols[m], symbols[k]));
-            if (!next)
+            if (!(above[i] >> k & 1) || above[i] & below[k])    /* no, or others lie between */
                 continue;
             Dim more = p2o_dim_add(p->dims, symbols[i], p2o_dim_int(p->dims, 1));
             p2o_need(b, unseen(NEED_LE, more, symbols[k], "others were not captured"));
@@ -107,7 +130,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
 {
     Buf out = { .arena = p->arena };
     for (size_t i = 0; i < n; i++) {
-        Seen s = seen_of(b, symbols[i]);
+        SeenSizes s = seen_of(b, symbols[i]);
         if (!s.known)
             continue;
         claim_least(p, b, symbols[i]);
@@ -115,6 +138,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
                  p2o_dim_name(symbols[i]), (long long)s.lo, (long long)s.hi);
         claim_remainder(p, b, symbols[i], &out);
     }
+    claim_least_of_axes(p, b);
     claim_order(p, b, symbols, n, &out);
     if (out.n)
         p2o_diag(p->diags, DIAG_NOTE, 0,

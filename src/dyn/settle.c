@@ -3,16 +3,18 @@
 #include <math.h>
 
 #include "aten/infer.h"
+#include "base/num.h"
+#include "dyn/allowed.h"
 #include "dyn/constant.h"
 #include "dyn/float.h"
 #include "dyn/large.h"
+#include "dyn/present.h"
 #include "dyn/range.h"
 #include "dyn/seen.h"
 #include "dyn/site.h"
 
 enum {
     BITS_PRESENT = 4,                   /* of another tensor's size, and which of them */
-    FEWEST_PROBES = 12,                 /* to be left, to tell readings apart */
     ENOUGH_MOVED = 4                    /* bits by which sizes moved: what stayed the same then is a
                                          * number, if the line may have it at all */
 };
@@ -24,16 +26,14 @@ typedef struct Settling {
     Sites         sites;
     VEC(Dim)      symbols;              /* of the inputs: what is really dynamic */
     Bases         bases;
-    Map           present;              /* what it was in the first capture -> Present *: sizes of
-                                         * all tensors */
-    size_t        npresent;
+    PresentSizes  present;
     Map           fixed;                /* sizes of weights and inputs that never change */
     Map           places;               /* Call * -> which of the program's calls, from 1 */
     Map           readings;             /* values -> Readings * */
     VEC(Readings *) all;
     bool          read;                 /* over the present symbols */
     bool          too_many;             /* symbols: some are not looked at */
-    bool          allowed[NPROBE];
+    Allowed       allowed;
     double        moved;                /* Evidence.moved */
     double        axis[NPROBE];         /* of the site that is weighed */
     size_t        errors;
@@ -110,61 +110,18 @@ static void read_all(Settling *s)
     p2o_readings(s->prog->arena, &s->bases, s->all.at, s->all.n);
 }
 
-typedef struct PresentSize {
-    Bases *as;
-    size_t made;                        /* by this call of the program */
-} PresentSize;
-
-typedef struct Present {                /* sizes of tensors that were the same in the first
-                                         * capture */
-    VEC(PresentSize) list;
-} Present;
-
-static void add_present(Settling *s, Dim d, size_t made)
+/* What earlier rounds found is kept for as long as the symbols stay the same. */
+static void look_again(Settling *s)
 {
-    enum { MOST = 512 };
-    int64_t first;
-    if (!d || p2o_dim_is_int(d, NULL) || p2o_dim_is_sym(d) || p2o_has_soft(s->bind, d) ||
-        s->npresent == MOST || !p2o_hint_at(s->bind, d, 0, &first))
-        return;
-    int64_t *key = NEW(s->prog->arena, int64_t);
-    *key = first;
-    void **slot = p2o_map_slot(&s->present, (Str){ (const char *)key, sizeof *key });
-    if (!*slot)
-        *slot = NEW(s->prog->arena, Present);
-    Present *p = *slot;
-    for (size_t k = 0; k < p->list.n; k++)
-        if (p->list.at[k].as->dim[0] == d)
-            return;
-    PresentSize size = { .as = NEW(s->prog->arena, Bases), .made = made };
-    p2o_bases_start(size.as, s->bind, s->symbols.at, s->symbols.n);
-    p2o_bases_add(size.as, s->bind, d);
-    if (size.as->n)
-        VEC_PUSH(s->prog->arena, &p->list, size);
-    s->npresent++;
-}
-
-/* Sizes, and how many elements there are in all and behind the first axis. */
-static void add_sizes_of(Settling *s, const Var *v, size_t made)
-{
-    Dim all = p2o_dim_int(s->prog->dims, 1);
-    for (int i = v ? v->type.shape.rank - 1 : -1; i >= 0; i--) {
-        Dim d = p2o_resolve(s->bind, v->type.shape.at[i]);
-        add_present(s, d, made);
-        all = p2o_dim_mul(s->prog->dims, all, d);
-        if (i < 2)
-            add_present(s, all, made);
-    }
-}
-
-static void find_present(Settling *s)
-{
-    s->present = (Map){ .arena = s->prog->arena };
-    s->npresent = 0;
     find_symbols(s);
-    for (size_t i = 0; i < s->prog->main->calls.n; i++)
-        for (int k = 0; k < s->prog->main->calls.at[i]->nouts; k++)
-            add_sizes_of(s, s->prog->main->calls.at[i]->outs[k], i);
+    size_t n = s->symbols.n;
+    if (s->present.nsymbol != n || !s->present.symbols ||
+        memcmp(s->present.symbols, s->symbols.at, n * sizeof *s->symbols.at)) {
+        p2o_present_start(&s->present, s->prog, s->bind, s->symbols.at, n);
+        p2o_allowed_start(&s->allowed, s->prog->arena, s->bind, s->symbols.at, n);
+    }
+    p2o_present_find(&s->present);
+    p2o_allowed_find(&s->allowed);
 }
 
 /* Of a call that is not in the program's own list, what was made in it is not known to come
@@ -189,8 +146,8 @@ static void find_places(Settling *s)
 
 static const Present *present_as(const Settling *s, const Site *x)
 {
-    int64_t first = (int64_t)x->at[0];
-    return x->whole ? p2o_map_get(&s->present, (Str){ (const char *)&first, sizeof first }) : NULL;
+    int64_t first;
+    return x->whole && p2o_whole(x->at[0], &first) ? p2o_present_as(&s->present, first) : NULL;
 }
 
 static void add_own_sizes(const Settling *s, Bases *b, const Arg *x)
@@ -228,7 +185,7 @@ static const Readings *own_readings(Settling *s, const Site *x)
         p2o_readings_own(s->prog->arena, own, nown, r);
     for (size_t i = 0; p && i < p->list.n && p->list.at[i].made < place_of(s, x->call); i++)
         p2o_readings_plain(s->prog->arena, p->list.at[i].as,
-                           BITS_PRESENT + log2((double)s->npresent), r);
+                           BITS_PRESENT + log2((double)s->present.n), r);
     return r;
 }
 
@@ -264,60 +221,6 @@ static void bind_site(Settling *s, Site *x, Dim to)
     p2o_bind_log(s->bind, BIND_EVIDENCE, x->open, to,
                  p2o_verdict_because(s->prog->arena, &x->verdict), x->call->loc);
     x->done = true;
-}
-
-static bool value_at_probe(const Settling *s, Dim d, int i, int64_t *v)
-{
-    return p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, d, i, v);
-}
-
-/* Readings that differ only where no capture had such a remainder, or sizes of 1, do not differ
- * where the file is claimed to be right.  Probes must be left to tell others apart. */
-static void keep_seen(Settling *s, Dim sym)
-{
-    bool    kept[NPROBE];
-    int     n = 0;
-    int64_t by = 1, rest = 0, v, least = p2o_seen_least(s->bind, sym);
-    if (!p2o_seen_remainder(s->bind, sym, &by, &rest))
-        by = 1;
-    for (int i = 0; i < NPROBE; i++) {
-        kept[i] = s->allowed[i] && value_at_probe(s, sym, i, &v) && v >= least &&
-                  (by == 1 || v % by == rest);
-        n += kept[i];
-    }
-    if (n >= FEWEST_PROBES)
-        memcpy(s->allowed, kept, sizeof kept);
-}
-
-/* How many probes are left where this kind of needs holds. */
-static int keep_needed(Settling *s, NeedKind kind)
-{
-    int left = 0;
-    for (int i = 0; i < NPROBE; i++) {
-        for (size_t k = 0; k < p2o_nneed(s->bind) && s->allowed[i]; k++) {
-            const Need *n = p2o_need_at(s->bind, k);
-            int64_t     x, y;
-            if (n->kind == kind && value_at_probe(s, p2o_resolve(s->bind, n->a), i, &x) &&
-                value_at_probe(s, p2o_resolve(s->bind, n->b), i, &y))
-                s->allowed[i] = kind == NEED_EQ ? x == y : x <= y;
-        }
-        left += s->allowed[i];
-    }
-    return left;
-}
-
-/* Probes at which what the model needs holds: elsewhere it has no say. */
-static void find_allowed(Settling *s)
-{
-    bool equal[NPROBE];
-    for (int i = 0; i < NPROBE; i++)
-        s->allowed[i] = true;
-    keep_needed(s, NEED_EQ);
-    memcpy(equal, s->allowed, sizeof equal);
-    if (keep_needed(s, NEED_LE) < FEWEST_PROBES)
-        memcpy(s->allowed, equal, sizeof equal);
-    for (size_t i = 0; i < s->symbols.n; i++)
-        keep_seen(s, s->symbols.at[i]);
 }
 
 /* By how much sizes differ from those of the first capture, over all captures. */
@@ -404,13 +307,14 @@ static Evidence evidence_of(Settling *s, const Site *x)
     Evidence e = p2o_site_evidence(&s->sites, x);
     Dim      axis = x->role == NUMBER_PLACE && !x->negative ? e.own : NULL;
     int64_t  v;
-    e.allowed = s->allowed;
+    e.allowed = s->allowed.at;
     e.moved = s->moved;
     e.known = bits_known(s, x, &e);
     if (e.spelled == SPELLED_SHARED)
         e.spelled = s->moved >= ENOUGH_MOVED ? SPELLED_YES : SPELLED_NO;
     for (int i = 0; axis && i < NPROBE; i++) {
-        s->axis[i] = value_at_probe(s, axis, i, &v) ? (double)v : NAN;
+        bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
+        s->axis[i] = known ? (double)v : NAN;
     }
     e.axis = axis ? s->axis : NULL;
     return e;
@@ -468,9 +372,10 @@ static bool cuts_nothing(const Evidence *e, Dim end)
 static bool take_verdict(Settling *s, Site *x, bool numbers)
 {
     Evidence e = evidence_of(s, x);
+    int64_t  number;
     x->verdict = p2o_weigh(&e, own_readings(s, x));
-    if (x->verdict.kind == VERDICT_NUMBER && numbers) {
-        bind_site(s, x, p2o_dim_int(s->prog->dims, (int64_t)x->at[0]));
+    if (x->verdict.kind == VERDICT_NUMBER && numbers && p2o_whole(x->at[0], &number)) {
+        bind_site(s, x, p2o_dim_int(s->prog->dims, number));
         return true;
     }
     Dim to = x->verdict.kind == VERDICT_SIZE
@@ -494,8 +399,7 @@ static bool settle_open(Settling *s, Turn turn)
         if (!p2o_infer(s->prog, s->bind))
             return false;
         before = p2o_bindings_count(s->bind);
-        find_present(s);
-        find_allowed(s);
+        look_again(s);
         for (int waiting = 0; waiting < 2 && p2o_bindings_count(s->bind) == before; waiting++) {
             for (size_t i = 0; i < s->sites.list.n; i++) {
                 Site *x = s->sites.list.at[i];
@@ -821,10 +725,15 @@ static bool holds_against_checks(Settling *s)
         return false;
     find_symbols(s);
     for (size_t i = 0; i < s->symbols.n; i++) {
-        int64_t v;
+        int64_t v, least = 2;
+        bool    one = false;
         for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++)
-            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v) && v < 2)
-                p2o_range_claim(s->prog, s->bind, s->symbols.at[i], v);
+            if (p2o_hint_at(s->bind, s->symbols.at[i], k, &v)) {
+                one |= v == 1;
+                least = v < least ? v : least;
+            }
+        if (one)                                /* what is claimed has no gap between 0 and 2 */
+            p2o_range_claim(s->prog, s->bind, s->symbols.at[i], least);
     }
     return true;
 }
@@ -937,8 +846,7 @@ static bool settle_sites(Settling *s)
     if (!settle_open(s, TURN_DIFFERENT) || !settle_open(s, TURN_SPELLED) || refuse_unsettled(s) ||
         !settle_open(s, TURN_ALL))
         return false;
-    find_present(s);
-    find_allowed(s);
+    look_again(s);
     refuse_open(s);
     if (s->too_many)
         p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, 0,

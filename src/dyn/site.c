@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/num.h"
+
 typedef struct Collecting {
     Sites        *s;
     const Lineup *l;
@@ -138,15 +140,18 @@ static bool is_opened(const Sites *s, const Site *x)
     bool size = x->role <= NUMBER_REST;
     bool spelled = x->spelled == SPELLED_YES && stays_as_spelled(x);
     bool window = x->schema->base == SB_INT && !p2o_op_counts(x->call->op, x->schema->name);
-    bool asked = size && !window && !x->negative && x->at[0] >= 1 && !spelled && !s->all_vary;
+    bool asked = size && !window && !x->negative && x->at[0] >= 1 && x->at[0] < 0x1p53 &&
+                 !spelled && !s->all_vary;
     return can_be_open(x) && (x->differs || asked);
 }
 
+/* What is no whole number that a double tells from its neighbours is that of no size. */
 static void open_site(Sites *s, Site *x)
 {
     int64_t hints[MAX_CAPTURES];
     for (int k = 0; k < p2o_ncapture(s->bind); k++)
-        hints[k] = (int64_t)(x->negative ? -x->at[k] : x->at[k]);
+        if (!p2o_whole(x->negative ? -x->at[k] : x->at[k], &hints[k]))
+            hints[k] = (int64_t)UNKNOWN;        /* what ends past all sizes, on an axis not known */
     x->open = p2o_soft(s->bind, hints, x->call->target, x->call->loc);
     *x->arg = arg_int(x->open);
 }
@@ -216,7 +221,7 @@ static void stand_in_for(double *at, const bool *lacks, int n)
             at[k] = differs ? UNKNOWN : at[first];
 }
 
-static void see_number(Collecting *w, const LinedCall *row, int arg, int item)
+static void see_site(Collecting *w, const LinedCall *row, int arg, int item)
 {
     const Call *c = row->call;
     Site       *x = NEW(w->s->prog->arena, Site);
@@ -309,10 +314,10 @@ static void see_call(Collecting *w, const LinedCall *row)
     for (int k = 0; k < row->call->nargs; k++) {
         const Arg *x = &row->call->args[k];
         if (x->kind == ARG_INT || x->kind == ARG_FLOAT)
-            see_number(w, row, k, -1);
+            see_site(w, row, k, -1);
         for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
             if (x->items[i].kind == ARG_INT || x->items[i].kind == ARG_FLOAT)
-                see_number(w, row, k, (int)i);
+                see_site(w, row, k, (int)i);
     }
 }
 

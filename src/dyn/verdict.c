@@ -407,11 +407,12 @@ static int64_t chosen_size(const Choice *c, size_t i)
 {
     int64_t lo, hi, v = telling_sizes[((size_t)c->turn + 4 * i) % NTELLING];
     p2o_dim_range(c->dims, c->symbols[i], &lo, &hi);
-    v = v < lo ? lo + v : v;
+    if (v < lo)
+        v = lo > INT64_MAX - v ? lo : lo + v;   /* a bound that no size reaches */
     return v > hi ? hi - v % (hi - lo + 1) : v;
 }
 
-static bool choice_value(void *user, Dim sym, int64_t *v)
+static bool size_in_choice(void *user, Dim sym, int64_t *v)
 {
     const Choice *c = user;
     for (size_t i = 0; i < c->n; i++) {
@@ -431,8 +432,8 @@ static bool needs_hold(const Choice *c, Bindings *bind)
         const Need *n = p2o_need_at(bind, i);
         int64_t     x, y;
         if (n->kind == NEED_GUARD || n->origin >= NEED_UNSEEN ||
-            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->a), choice_value, user, &x) ||
-            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->b), choice_value, user, &y))
+            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->a), size_in_choice, user, &x) ||
+            !p2o_dim_eval(c->dims, p2o_resolve(bind, n->b), size_in_choice, user, &y))
             continue;
         if (n->kind == NEED_EQ ? x != y : x > y)
             return false;
@@ -440,14 +441,14 @@ static bool needs_hold(const Choice *c, Bindings *bind)
     return true;
 }
 
-static double value_at(const Choice *c, const Reading *r)
+static double reading_in_choice(const Choice *c, const Reading *r)
 {
     Bases   b = { .dims = c->dims, .n = r->of->n, .npoint = 1 };
     int64_t v;
     double  out;
     for (int i = 0; i < b.n; i++) {
         b.dim[i] = r->of->dim[i];
-        b.at[i][0] = p2o_dim_eval(c->dims, b.dim[i], choice_value, (void *)(uintptr_t)c, &v)
+        b.at[i][0] = p2o_dim_eval(c->dims, b.dim[i], size_in_choice, (void *)(uintptr_t)c, &v)
                          ? (double)v
                          : NAN;
     }
@@ -458,9 +459,9 @@ static double value_at(const Choice *c, const Reading *r)
 static int told_apart(const Choice *c, const Readings *r)
 {
     int    n = 0;
-    double first = r->n ? value_at(c, &r->list[0]) : NAN;
+    double first = r->n ? reading_in_choice(c, &r->list[0]) : NAN;
     for (int i = 1; i < r->n; i++)
-        n += value_at(c, &r->list[i]) != first;
+        n += reading_in_choice(c, &r->list[i]) != first;
     return n + (first != r->want[0]);
 }
 

@@ -542,6 +542,27 @@ def save_lone(folder):
         capture(os.path.join(folder, "lone.%s.pt2" % name), Lone(), (torch.randn(rows, 3),), None)
 
 
+class Far(nn.Module):
+    """Does otherwise at long sequences, whatever the batch is."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[1] > 50 else x - x.mean(0)
+
+
+class LonePair(nn.Module):
+    """The same, where another input has twice as many."""
+
+    def forward(self, x, y):
+        return (x * 2 if x.shape[0] == 1 else x - x.mean(0)) + y.view(2, -1).sum(0)
+
+
+def save_far(folder):
+    for name, n in zip("abc", (7, 40, 1)):
+        capture(os.path.join(folder, "lonepair.%s.pt2" % name), LonePair(), (torch.randn(n), torch.randn(2 * n)), None)
+    for name, sizes in zip("abcd", ((2, 9), (3, 20), (4, 31), (1, 64))):
+        capture(os.path.join(folder, "far.%s.pt2" % name), Far(), (torch.randn(*sizes),), None)
+
+
 def strip(path):
     """The same archive without the example inputs and this machine's folders, compressed: fixtures should be small."""
     import re
@@ -567,5 +588,6 @@ if __name__ == "__main__":
         if which == "guarded":
             save_guarded(sys.argv[1])
             save_lone(sys.argv[1])
+            save_far(sys.argv[1])
         else:
             save(sys.argv[1], which, "." + suffix if suffix else None)

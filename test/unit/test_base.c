@@ -558,8 +558,18 @@ static void test_source_file(Arena *a)
     CHECK(strstr(p2o_diags_at(d, 1)->text, "directory") != NULL);
 }
 
+static void check_whole(void)
+{
+    int64_t v = 7;
+    CHECK(!p2o_whole(INFINITY, &v) && !p2o_whole(-INFINITY, &v) && !p2o_whole(NAN, &v) && !p2o_whole(0.5, &v));
+    CHECK(!p2o_whole(0x1p53, &v) && !p2o_whole(-0x1p53, &v) && !p2o_whole((double)INT64_MAX, &v) && v == 7);
+    CHECK(p2o_whole(0x1p53 - 1, &v) && v == ((int64_t)1 << 53) - 1 && p2o_whole(-3, &v) && v == -3);
+    CHECK(p2o_whole(-0.0, &v) && v == 0);
+}
+
 int main(void)
 {
+    check_whole();
     Arena      *a = p2o_arena_new(NULL, NULL);
     const char *tmp = getenv("TMPDIR");
     char       *made = p2o_alloc(a, strlen(tmp ? tmp : "/tmp") + 32);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "dyn/plan.h"
+#include "dyn/seen.h"
 #include "dyn/verdict.h"
 
 enum { MARGIN = 4, PAID_SHORT = 1 };            /* of dyn/verdict.c */
@@ -250,16 +251,21 @@ static void check_several(void)
     end(&w);
 }
 
+static void hold_out_last(World *w)
+{
+    p2o_set_nfit(w->bind, w->bases.ncapture - 1);
+    p2o_bases_start(&w->bases, w->bind, w->sym, (size_t)w->n);
+    for (int i = 0; i < w->n; i++)
+        CHECK(p2o_bases_add(&w->bases, w->bind, w->sym[i]));
+}
+
 /* A capture that is held out: what is found holds there too, or nothing is. */
 static void check_held_out(void)
 {
     World    w;
     Evidence e = { .role = NUMBER_EXTENT };
     begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });
-    p2o_set_nfit(w.bind, 2);
-    p2o_bases_start(&w.bases, w.bind, w.sym, (size_t)w.n);
-    for (int i = 0; i < w.n; i++)
-        CHECK(p2o_bases_add(&w.bases, w.bind, w.sym[i]));
+    hold_out_last(&w);
     Verdict v = weigh(&w, e, true, AT(93, 30, 10));
     CHECK(v.kind == VERDICT_SIZE && same(reading_text(&w, v.best), "seq - 4"));
     v = weigh(&w, e, true, AT(93, 30, 11));
@@ -268,6 +274,19 @@ static void check_held_out(void)
 }
 
 static double tan_of_field(double w) { return 0.5 * w / tan(0.5235987755982988); }
+
+/* A size of 0 says nothing of 1, and of sizes below 2 nothing is claimed without one. */
+static void check_seen(void)
+{
+    static const int64_t sizes[][3] = { { 0, 5, 9 }, { 1, 5, 9 }, { 0, 1, 9 }, { 2, 5, 9 }, { 0, 0, 0 } };
+    static const int64_t least[] = { 2, 1, 0, 2, 2 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        World w;
+        begin(&w, 1, 3, sizes[i]);
+        CHECK(p2o_seen_least(w.bind, w.sym[0]) == least[i]);
+        end(&w);
+    }
+}
 
 /* Floats with numbers of their own, at the sizes of a plan: seq and h in 8 captures. */
 static void check_scales(void)
@@ -325,6 +344,27 @@ static void check_few_scales(void)
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 15)).kind == VERDICT_OPEN);
     CHECK(weigh(&w, e, false, AT(c * 3, c * 3, c * 2)).kind == VERDICT_OPEN);       /* steps tell little */
     CHECK(weigh(&w, e, false, AT(0.5, 0.25, 0.75)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });             /* nothing is fitted to checks */
+    hold_out_last(&w);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(c + 1.0 / 97, c + 1.0 / 34, c + 1.0 / 14)).kind == VERDICT_OPEN);
+    CHECK(weigh(&w, e, false, AT(0.7 * 97, 0.7 * 34, 0.7 * 14)).kind == VERDICT_SIZE);
+    CHECK(weigh(&w, e, false, AT(0.7 * 97, 0.7 * 34, 0.7 * 15)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 2, 4, (int64_t[]){ 211, 40, 9, 9, 97, 34, 14, 1 });
+    hold_out_last(&w);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, c)).kind == VERDICT_SIZE);
+    CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, 0)).kind == VERDICT_OPEN);
+    end(&w);
+    begin(&w, 1, 6, (int64_t[]){ 97, 34, 9, 14, 5, 60 });               /* cut off at 10: shown by checks */
+    p2o_set_nfit(w.bind, 3);
+    p2o_bases_start(&w.bases, w.bind, w.sym, (size_t)w.n);
+    CHECK(p2o_bases_add(&w.bases, w.bind, w.sym[0]));
+    double cut[] = { 1 - 10.0 / 97, 1 - 10.0 / 34, 0, 1 - 10.0 / 14, 0, 1 - 10.0 / 60 };
+    CHECK(weigh(&w, e, false, cut).kind == VERDICT_SIZE);
+    cut[5] += 1e-6;                                                     /* the last check is one */
+    CHECK(weigh(&w, e, false, cut).kind == VERDICT_OPEN);
     end(&w);
     begin(&w, 2, 3, (int64_t[]){ 211, 211, 211, 97, 34, 14 });          /* it may follow a size that stayed */
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
@@ -459,6 +499,7 @@ int main(void)
     check_one_capture();
     check_several();
     check_held_out();
+    check_seen();
     check_scales();
     check_few_scales();
     check_spelled();

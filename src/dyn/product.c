@@ -283,11 +283,6 @@ Products *p2o_products_new(Arena *a, const Bases *b)
 
 const Product *p2o_product_at(const Products *t, uint32_t i) { return &t->list.at[i]; }
 
-const ProductPart *p2o_product_part(const Products *t, const Product *p, int i)
-{
-    return &t->parts.at[p->part[i]];
-}
-
 double p2o_product_value(const Products *t, const Product *p, double power, int k)
 {
     double v = 1;

@@ -59,7 +59,6 @@ Products          *p2o_products_new(Arena *a, const Bases *b);
 /* NULL: there were too many different choices of captures. */
 const Keys        *p2o_products_keys(Products *t, unsigned mask);
 const Product     *p2o_product_at(const Products *t, uint32_t i);
-const ProductPart *p2o_product_part(const Products *t, const Product *p, int i);
 /* In capture k, to that power. */
 double             p2o_product_value(const Products *t, const Product *p, double power, int k);
 double             p2o_product_held(const Products *t, const Product *p);

@@ -105,8 +105,8 @@ static int finish(p2o_conversion *c, p2o_status s)
 
 static int usage_error(const char *what, const char *which)
 {
-    fprintf(stderr, "pt2onnx: error: %s%s%s [usage]\n  pt2onnx --help shows what there is\n", what, which ? ": " : "",
-            which ? which : "");
+    fprintf(stderr, "pt2onnx: error: %s%s%s [usage]\n  pt2onnx --help shows what there is\n", what,
+            which ? ": " : "", which ? which : "");
     return EXIT_USAGE;
 }
 
@@ -130,8 +130,12 @@ static bool show_dumps(p2o_conversion *c, const char *stages)
 
 static p2o_status run_checks(p2o_conversion *c, const Options *o, const char *model)
 {
-    p2o_verify_options v = { .size = sizeof v, .data = o->data, .ndata = o->ndata, .sizes = o->sizes,
-                             .atol = o->atol, .rtol = o->rtol };
+    p2o_verify_options v = { .size = sizeof v,
+                             .data = o->data,
+                             .ndata = o->ndata,
+                             .sizes = o->sizes,
+                             .atol = o->atol,
+                             .rtol = o->rtol };
     return p2o_verify(c, model, &v);
 }
 
@@ -139,7 +143,8 @@ static bool exists(const char *path, const char *suffix)
 {
     char        full[4096];
     struct stat st;
-    return (size_t)snprintf(full, sizeof full, "%s%s", path, suffix) < sizeof full && lstat(full, &st) == 0;
+    return (size_t)snprintf(full, sizeof full, "%s%s", path, suffix) < sizeof full &&
+           lstat(full, &st) == 0;
 }
 
 /* A conversion that does not verify leaves no file: it is made and checked beside its place. */
@@ -150,7 +155,8 @@ static p2o_status write_checked(p2o_conversion *c, const Options *o, const char 
         return p2o_write_file(c, out);
     int n = 0;
     do {                                    /* names that nobody has: nothing of the user's is lost */
-        if ((size_t)snprintf(part, sizeof part, "%s.check%d.onnx", out, n++) + sizeof ".data" > sizeof part)
+        if ((size_t)snprintf(part, sizeof part, "%s.check%d.onnx", out, n++) + sizeof ".data" >
+            sizeof part)
             return P2O_ERR_MISUSE;
     } while (exists(part, "") || exists(part, ".data"));
     p2o_status s = p2o_write_file(c, part);
@@ -210,7 +216,8 @@ static void tell_left_out(p2o_conversion *failed, const Options *o)
     size_t i = 0;
     while (i < p2o_diag_count(failed) && p2o_diag_at(failed, i)->severity != P2O_ERROR)
         i++;
-    fprintf(stderr, "pt2onnx: warning: sizes of 1 are not claimed, the model is another there: %s\n",
+    fprintf(stderr,
+            "pt2onnx: warning: sizes of 1 are not claimed, the model is another there: %s\n",
             i < p2o_diag_count(failed) ? p2o_diag_at(failed, i)->message : "");
     for (i = 0; i < o->ncheck; i++)
         if (o->without[i])
@@ -253,7 +260,8 @@ static void show_result(p2o_conversion *c, const char *out, double seconds)
     double      mb = stat(out, &st) == 0 ? (double)st.st_size / 1e6 : 0;
     printf("%s", p2o_summary(c));
     printf("wrote %s  %.2f MB  %.3f s\n", out, mb, seconds);
-    printf("next: pt2onnx verify %s --sizes '...'   pt2onnx run %s   or look at it in netron.app\n", out, out);
+    printf("next: pt2onnx verify %s --sizes '...'   pt2onnx run %s   or look at it in netron.app\n",
+           out, out);
 }
 
 static const char *default_output(const char *model, char *buf, size_t n)
@@ -314,7 +322,8 @@ static int command_convert(Options *o)
     p2o_status s = convert_steps(&c, o, models, out);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     if (s == P2O_OK && !o->quiet)
-        show_result(c, out, (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
+        show_result(c, out,
+                    (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
     return finish(c, s);
 }
 
@@ -382,11 +391,13 @@ static void show_plan(const Options *o, const char *json)
             at = end;
         }
     }
-    printf("\nplan = %s\n"
-           "for kind, sizes in plan.items():                # example(batch=2, seq=97): the model's arguments\n"
-           "    for i, s in enumerate(sizes, 1):\n"
-           "        torch.export.save(torch.export.export(model, example(**s)), f\"{kind[:-1]}{i}.pt2\")\n\n"
-           "pt2onnx%s OUT.onnx", json, names[0]);
+    printf(
+        "\nplan = %s\n"
+        "for kind, sizes in plan.items():                # example(batch=2, seq=97): the model's arguments\n"
+        "    for i, s in enumerate(sizes, 1):\n"
+        "        torch.export.save(torch.export.export(model, example(**s)), f\"{kind[:-1]}{i}.pt2\")\n\n"
+        "pt2onnx%s OUT.onnx",
+        json, names[0]);
     for (size_t i = 0; i < o->ninput; i++)
         printf(" --input '%s'", o->inputs[i]);
     for (size_t i = 0; i < o->ndim; i++)
@@ -526,8 +537,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(Options *o);
-    } commands[] = { { "inspect", command_inspect }, { "verify", command_verify }, { "run", command_run },
-                     { "ops", command_ops }, { "plan", command_plan } };
+    } commands[] = { { "inspect", command_inspect },
+                     { "verify", command_verify },
+                     { "run", command_run },
+                     { "ops", command_ops },
+                     { "plan", command_plan } };
     Options o = { .opset = 20, .atol = -1, .rtol = -1 };
     int (*run)(Options *) = command_convert;
     int  first = 1;

@@ -214,12 +214,14 @@ static p2o_status read_source(p2o_conversion *c, Source *s)
 static bool can_read(p2o_conversion *c)
 {
     if (c->onnx && !c->graph) {
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model is changed alone: it has no further captures");
+        p2o_diag(c->diags, DIAG_MISUSE, 0,
+                 "an ONNX model is changed alone: it has no further captures");
         return false;
     }
     if (!c->graph && c->nprogram < MAX_CAPTURES)
         return true;
-    p2o_diag(c->diags, DIAG_MISUSE, 0, c->graph ? "converted already" : "more than %d captures", MAX_CAPTURES);
+    p2o_diag(c->diags, DIAG_MISUSE, 0, c->graph ? "converted already" : "more than %d captures",
+             MAX_CAPTURES);
     return false;
 }
 
@@ -232,7 +234,10 @@ static p2o_status step_read_file(p2o_conversion *c, const void *arg)
     return read_source(c, p2o_source_open(c->diags, path));
 }
 
-p2o_status p2o_read_file(p2o_conversion *c, const char *path) { return guarded(c, step_read_file, path); }
+p2o_status p2o_read_file(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_read_file, path);
+}
 
 static bool read_through(void *user, uint64_t offset, void *buf, size_t n)
 {
@@ -364,7 +369,8 @@ static const Storage *given_storage(p2o_conversion *c, Map *seen, const p2o_weig
     Storage *s = *slot;
     if (!s || s->nbytes != w->nbytes) {
         s = NEW(c->arena, Storage);
-        *s = (Storage){ .source = p2o_source_memory(c->arena, w->data, w->nbytes), .nbytes = w->nbytes };
+        *s = (Storage){ .source = p2o_source_memory(c->arena, w->data, w->nbytes),
+                        .nbytes = w->nbytes };
         *slot = s;
     }
     return s;
@@ -374,8 +380,12 @@ static const Tensor *given_tensor(p2o_conversion *c, Map *seen, const p2o_weight
 {
     Tensor     *t = NEW(c->arena, Tensor);
     const char *why = "the dtype is unknown";
-    *t = (Tensor){ .storage = given_storage(c, seen, w), .dtype = p2o_dtype_from_torch(str_of(w->dtype)),
-                   .rank = w->rank, .sizes = w->sizes, .strides = w->strides, .offset = w->offset };
+    *t = (Tensor){ .storage = given_storage(c, seen, w),
+                   .dtype = p2o_dtype_from_torch(str_of(w->dtype)),
+                   .rank = w->rank,
+                   .sizes = w->sizes,
+                   .strides = w->strides,
+                   .offset = w->offset };
     if (w->nbytes && !w->data)
         why = "it has no memory";
     else if (t->dtype != DT_NONE && p2o_tensor_check(t, &why))
@@ -402,7 +412,8 @@ static p2o_status step_read_program(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
-p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights, size_t nweights)
+p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n,
+                            const p2o_weight *weights, size_t nweights)
 {
     return guarded(c, step_read_program, &(ProgramStep){ { json, n }, weights, nweights });
 }
@@ -415,12 +426,27 @@ static p2o_status keep_text(p2o_conversion *c, Texts *list, const char *text)
     return P2O_OK;
 }
 
-static p2o_status step_input(p2o_conversion *c, const void *arg) { return keep_text(c, &c->inputs, arg); }
-static p2o_status step_axes(p2o_conversion *c, const void *arg) { return keep_text(c, &c->axes, arg); }
-static p2o_status step_dim(p2o_conversion *c, const void *arg) { return keep_text(c, &c->ranges, arg); }
+static p2o_status step_input(p2o_conversion *c, const void *arg)
+{
+    return keep_text(c, &c->inputs, arg);
+}
+static p2o_status step_axes(p2o_conversion *c, const void *arg)
+{
+    return keep_text(c, &c->axes, arg);
+}
+static p2o_status step_dim(p2o_conversion *c, const void *arg)
+{
+    return keep_text(c, &c->ranges, arg);
+}
 
-p2o_status p2o_set_input(p2o_conversion *c, const char *spec) { return guarded(c, step_input, spec); }
-p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json) { return guarded(c, step_axes, json); }
+p2o_status p2o_set_input(p2o_conversion *c, const char *spec)
+{
+    return guarded(c, step_input, spec);
+}
+p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json)
+{
+    return guarded(c, step_axes, json);
+}
 p2o_status p2o_set_dim(p2o_conversion *c, const char *spec) { return guarded(c, step_dim, spec); }
 
 /* The names in "x:batch,seq,10": symbols, each once. */
@@ -436,7 +462,8 @@ static void collect_names(p2o_conversion *c, const char *spec, Dim *symbols, int
             continue;
         Dim sym = p2o_dim_name_ok(word) ? p2o_dim_sym_of(c->dims, word) : NULL;
         if (!sym || *n == PLAN_MOST) {
-            p2o_diag(c->diags, DIAG_MISUSE, 0, sym ? "more than %d names" : "'%.*s' is no name for a size",
+            p2o_diag(c->diags, DIAG_MISUSE, 0,
+                     sym ? "more than %d names" : "'%.*s' is no name for a size",
                      sym ? PLAN_MOST : (int)word.n, word.p);
             return;
         }
@@ -516,8 +543,14 @@ static p2o_status step_output_names(p2o_conversion *c, const void *arg)
     return P2O_OK;
 }
 
-p2o_status p2o_set_input_names(p2o_conversion *c, const char *names) { return guarded(c, step_input_names, names); }
-p2o_status p2o_set_output_names(p2o_conversion *c, const char *names) { return guarded(c, step_output_names, names); }
+p2o_status p2o_set_input_names(p2o_conversion *c, const char *names)
+{
+    return guarded(c, step_input_names, names);
+}
+p2o_status p2o_set_output_names(p2o_conversion *c, const char *names)
+{
+    return guarded(c, step_output_names, names);
+}
 
 /* New input names count from the first declaration on: both name the input. */
 static Str declared_input(p2o_conversion *c, Str name)
@@ -543,8 +576,8 @@ static bool is_output_name(p2o_conversion *c, Str name)
     return false;
 }
 
-/* {"0": "batch"}, or [0, 1] with names of our making.  An output's sizes follow from the inputs': its names are
- * kept for name_output_axes. */
+/* {"0": "batch"}, or [0, 1] with names of our making.  An output's sizes follow from the inputs':
+ * its names are kept for name_output_axes. */
 static void declare_axes_of(p2o_conversion *c, Str port, bool is_output, const Json *axes)
 {
     for (uint32_t i = 0; i < axes->n; i++) {
@@ -552,19 +585,22 @@ static void declare_axes_of(p2o_conversion *c, Str port, bool is_output, const J
         Str     name = { "", 0 };
         bool    ok;
         if (axes->kind == JSON_OBJ) {
-            ok = p2o_parse_i64(axes->members[i].key, &axis) && axes->members[i].value.kind == JSON_STR;
+            ok = p2o_parse_i64(axes->members[i].key, &axis) &&
+                 axes->members[i].value.kind == JSON_STR;
             name = ok ? axes->members[i].value.s : name;
         } else {
             ok = axes->items[i].kind == JSON_INT;
             axis = ok ? axes->items[i].i : 0;
         }
         if (!ok)
-            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(port));
+            p2o_diag(c->diags, DIAG_MISUSE, 0,
+                     "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(port));
         else if (!is_output)
             p2o_declare_axis(c->program, c->bindings, port, axis, name);
         else if (name.n)
-            VEC_PUSH(c->arena, &c->output_axes, ((OutputAxis){ p2o_str_dup(c->arena, port),
-                                                               p2o_str_dup(c->arena, name), axis }));
+            VEC_PUSH(
+                c->arena, &c->output_axes,
+                ((OutputAxis){ p2o_str_dup(c->arena, port), p2o_str_dup(c->arena, name), axis }));
     }
 }
 
@@ -586,7 +622,8 @@ static void declare_json(p2o_conversion *c, const char *text)
         if (m->value.kind == JSON_OBJ || m->value.kind == JSON_LIST)
             declare_axes_of(c, input, is_output, &m->value);
         else
-            p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
+            p2o_diag(c->diags, DIAG_MISUSE, 0,
+                     "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
     }
 }
 
@@ -604,7 +641,8 @@ static void declare_all(p2o_conversion *c)
         name = declared_input(c, name);
         if (c->onnx && !p2o_onnx_has_shape(c->onnx, name))
             return;
-        p2o_declare_input(p, c->bindings, str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
+        p2o_declare_input(p, c->bindings,
+                          str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
     }
     for (size_t i = 0; i < c->axes.n; i++)
         declare_json(c, c->axes.at[i]);
@@ -620,12 +658,15 @@ static void check_names(p2o_conversion *c)
     for (size_t i = 0; i < c->program->outputs.n; i++)
         noutput += c->program->outputs.at[i].kind == OUT_USER;
     if (c->ninput_name > ninput)
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu input names for %zu inputs", c->ninput_name, ninput);
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu input names for %zu inputs", c->ninput_name,
+                 ninput);
     if (c->noutput_name > noutput)
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name, noutput);
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name,
+                 noutput);
 }
 
-/* The capture with the most calls comes first: the others lack those that do nothing at their sizes. */
+/* The capture with the most calls comes first: the others lack those that do nothing at their
+ * sizes. */
 static void put_longest_first(p2o_conversion *c)
 {
     int longest = 0;
@@ -655,12 +696,14 @@ static bool is_dim_name(const Graph *g, const char *name)
     return p2o_dim_has_sym(g->dims, str_of(name));
 }
 
-/* An output's size that is no symbol may bear the name that the user asks for: one name, one size. */
+/* An output's size that is no symbol may bear the name that the user asks for: one name, one
+ * size. */
 static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
 {
     int64_t axis = x->axis < 0 ? x->axis + v->shape.rank : x->axis;
     if (axis < 0 || axis >= v->shape.rank) {
-        p2o_diag(g->diags, DIAG_WARN, 0, "output '%s' has no axis %lld", v->name, (long long)x->axis);
+        p2o_diag(g->diags, DIAG_WARN, 0, "output '%s' has no axis %lld", v->name,
+                 (long long)x->axis);
         return;
     }
     Dim         d = v->shape.at[axis];
@@ -668,16 +711,19 @@ static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
     if (same(now, x->name))
         return;
     if (p2o_dim_is_int(d, NULL))
-        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is asked to be '%s', but is %s at every size",
+        p2o_diag(g->diags, DIAG_WARN, 0,
+                 "axis %lld of output '%s' is asked to be '%s', but is %s at every size",
                  (long long)axis, v->name, x->name, now);
     else if (p2o_dim_is_sym(d) || !same(now, p2o_dim_text(g->dims, d)) || is_dim_name(g, x->name))
-        p2o_diag(g->diags, DIAG_WARN, 0, "axis %lld of output '%s' is called '%s', not '%s': one name, one size",
+        p2o_diag(g->diags, DIAG_WARN, 0,
+                 "axis %lld of output '%s' is called '%s', not '%s': one name, one size",
                  (long long)axis, v->name, now, x->name);
     else
         VEC_PUSH(g->arena, &g->dim_names, ((DimName){ d, x->name }));
 }
 
-/* A declared size that turned out to be an expression of others keeps its name, wherever that size appears. */
+/* A declared size that turned out to be an expression of others keeps its name, wherever that size
+ * appears. */
 static void keep_declared_names(p2o_conversion *c, Graph *g)
 {
     for (size_t i = 0; i < p2o_bind_nevent(c->bindings); i++) {
@@ -704,13 +750,15 @@ static p2o_status change_onnx(p2o_conversion *c, size_t errors)
 {
     Texts pins = { 0 };
     if (c->options.opset != OPSET_DEFAULT && c->options.opset != c->onnx->graph->opset) {
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d", c->onnx->graph->opset);
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d",
+                 c->onnx->graph->opset);
         return P2O_ERR_MISUSE;
     }
     for (size_t i = 0; i < c->ranges.n; i++)
         if (is_pin(c->ranges.at[i]))
             VEC_PUSH(c->arena, &pins, c->ranges.at[i]);
-    if (p2o_onnx_rename(c->onnx, c->input_names, c->ninput_name, c->output_names, c->noutput_name) &&
+    if (p2o_onnx_rename(c->onnx, c->input_names, c->ninput_name, c->output_names,
+                        c->noutput_name) &&
         p2o_onnx_settle(c->onnx, c->program, c->bindings, pins.at, pins.n)) {
         keep_declared_names(c, c->onnx->graph);
         name_output_axes(c, c->onnx->graph);
@@ -728,7 +776,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     if (!c->program || c->graph)
         return misuse(c, c->program ? "converted already" : "no program was read");
     if (c->options.opset < OPSET_MIN || c->options.opset > OPSET_MAX) {
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "opset %d: %d to %d are supported", c->options.opset, OPSET_MIN, OPSET_MAX);
+        p2o_diag(c->diags, DIAG_MISUSE, 0, "opset %d: %d to %d are supported", c->options.opset,
+                 OPSET_MIN, OPSET_MAX);
         return P2O_ERR_MISUSE;
     }
     put_longest_first(c);
@@ -744,8 +793,11 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
         !p2o_settle(&lineup, c->bindings))
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
-    LowerOptions lo = { .opset = c->options.opset, .input_names = c->input_names, .ninput = c->ninput_name,
-                        .output_names = c->output_names, .noutput = c->noutput_name };
+    LowerOptions lo = { .opset = c->options.opset,
+                        .input_names = c->input_names,
+                        .ninput = c->ninput_name,
+                        .output_names = c->output_names,
+                        .noutput = c->noutput_name };
     Graph *g = p2o_lower(p, &lo);
     if (!g)
         return result_of(c, errors);
@@ -767,7 +819,8 @@ p2o_status p2o_convert(p2o_conversion *c) { return guarded(c, step_convert, NULL
 
 static OnnxWriteOptions write_options(const p2o_conversion *c, const char *path)
 {
-    return (OnnxWriteOptions){ .producer_version = p2o_version(), .external = (ExternalData)c->options.external,
+    return (OnnxWriteOptions){ .producer_version = p2o_version(),
+                               .external = (ExternalData)c->options.external,
                                .model_path = path };
 }
 
@@ -798,7 +851,8 @@ static bool weights_are_intact(p2o_conversion *c)
     for (size_t i = 0; c->options.external != P2O_EXTERNAL_LINK && i < c->graph->inits.n; i++) {
         const Value *v = c->graph->inits.at[i];
         if (v->tensor && !tensor_is_intact(c, &seen, v->tensor)) {
-            p2o_diag(c->diags, DIAG_BAD_FILE, 0, "the weight '%s' is damaged: its checksum differs from the archive's",
+            p2o_diag(c->diags, DIAG_BAD_FILE, 0,
+                     "the weight '%s' is damaged: its checksum differs from the archive's",
                      v->name ? v->name : "?");
             return false;
         }
@@ -817,7 +871,10 @@ static p2o_status step_write_file(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
-p2o_status p2o_write_file(p2o_conversion *c, const char *path) { return guarded(c, step_write_file, path); }
+p2o_status p2o_write_file(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_write_file, path);
+}
 
 typedef struct UserSink {
     int (*write)(void *user, const void *p, size_t n);
@@ -845,14 +902,18 @@ static p2o_status step_write(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
-p2o_status p2o_write(p2o_conversion *c, int (*write)(void *user, const void *p, size_t n), void *user)
+p2o_status p2o_write(p2o_conversion *c, int (*write)(void *user, const void *p, size_t n),
+                     void           *user)
 {
     UserSink s = { write, user };
     return guarded(c, step_write, &s);
 }
 
 size_t          p2o_diag_count(const p2o_conversion *c) { return c->public_diags.n; }
-const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i) { return &c->public_diags.at[i]; }
+const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i)
+{
+    return &c->public_diags.at[i];
+}
 
 const char *p2o_dump(p2o_conversion *c, const char *stage)
 {
@@ -962,7 +1023,9 @@ static p2o_status step_verify(p2o_conversion *c, const void *arg)
     Status                    worst = ST_OK;
     if (!m)
         return result_of(c, errors);
-    VerifyOptions o = { .atol = v->atol, .rtol = v->rtol, .line = publish_line, .user = c, .scratch = c->scratch };
+    VerifyOptions o = {
+        .atol = v->atol, .rtol = v->rtol, .line = publish_line, .user = c, .scratch = c->scratch
+    };
     for (size_t i = 0; i < v->ndata && (worst == ST_OK || worst == ST_VERIFY); i++) {
         Npz    data;
         Status st = ST_INPUT;
@@ -1005,7 +1068,8 @@ static p2o_status step_run(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
-p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o, const char **text)
+p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o,
+                   const char **text)
 {
     *text = NULL;
     return guarded(c, step_run, &(TextStep){ .path = model, .options = o, .text = text });

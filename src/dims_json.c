@@ -59,7 +59,9 @@ static void put_shape(DimsJson *j, const char *name, Shape s, bool first)
 
 const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g)
 {
-    DimsJson j = { .prog = p, .bind = b, .out = { .arena = p->arena }, .seen = { .arena = p->arena } };
+    DimsJson j = {
+        .prog = p, .bind = b, .out = { .arena = p->arena }, .seen = { .arena = p->arena }
+    };
     p2o_puts(&j.out, "{\"symbols\":{");
     for (size_t i = 0; i < p->main->inputs.n; i++) {
         const Type *t = &p->main->inputs.at[i]->type;
@@ -126,6 +128,7 @@ const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g)
     put_ports(&out, g, g->inputs.at, g->inputs.n);
     p2o_puts(&out, "],\"outputs\":[");
     put_ports(&out, g, g->outputs.at, g->outputs.n);
-    p2o_putf(&out, "],\"nodes\":%zu,\"opset\":%d,\"dims\":%s}", nodes, g->opset, p2o_dims_json(p, b, g));
+    p2o_putf(&out, "],\"nodes\":%zu,\"opset\":%d,\"dims\":%s}", nodes, g->opset,
+             p2o_dims_json(p, b, g));
     return out.at;
 }

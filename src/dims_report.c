@@ -1,5 +1,5 @@
-/* The report on sizes (--report): inputs and outputs, the symbols and where they come from, every literal of
- * a fixed capture that became symbolic, and what the model needs of the sizes. */
+/* The report on sizes (--report): inputs and outputs, the symbols and where they come from, every
+ * literal of a fixed capture that became symbolic, and what the model needs of the sizes. */
 #include "dyn/range.h"
 #include "report.h"
 
@@ -7,7 +7,8 @@ static void put_place(Buf *b, const Program *p, Loc loc)
 {
     const Place *at = p2o_place_at(p->diags, loc);
     if (at && at->file)
-        p2o_putf(b, "%s:%u%s%s", at->file, at->line, at->module ? ", " : "", at->module ? at->module : "");
+        p2o_putf(b, "%s:%u%s%s", at->file, at->line, at->module ? ", " : "",
+                 at->module ? at->module : "");
 }
 
 static void put_ports(Buf *b, const Graph *g, const char *kind, Value *const *v, size_t n)
@@ -31,7 +32,8 @@ static void put_symbol_row(void *user, Dim sym)
     if (*slot)
         return;
     *slot = r;
-    p2o_putf(r->out, "| %s | %s | ", p2o_dim_name(sym), p2o_role(r->bind, sym) == ROLE_USER ? "declared" : "captured");
+    p2o_putf(r->out, "| %s | %s | ", p2o_dim_name(sym),
+             p2o_role(r->bind, sym) == ROLE_USER ? "declared" : "captured");
     for (int k = 0; k < p2o_ncapture(r->bind); k++) {
         int64_t v;
         if (p2o_hint_at(r->bind, sym, k, &v))
@@ -70,7 +72,8 @@ static void put_events(Buf *b, const Program *p, Bindings *bind)
             if (p2o_hint_at(bind, e->sym, k, &v))
                 p2o_putf(b, "%s%lld", k ? ", " : "", (long long)v);
         }
-        p2o_putf(b, "%s | %s | %s ", of ? "" : p2o_dim_name(e->sym), p2o_dim_text(p->dims, now), of ? of : "an input");
+        p2o_putf(b, "%s | %s | %s ", of ? "" : p2o_dim_name(e->sym), p2o_dim_text(p->dims, now),
+                 of ? of : "an input");
         put_place(b, p, loc);
         p2o_putf(b, " | %s ", e->by);
         put_place(b, p, e->loc);

@@ -8,7 +8,8 @@ static void put_bytes(Buf *b, uint64_t n)
     if (n < 10000)
         p2o_putf(b, "%llu bytes", (unsigned long long)n);
     else
-        p2o_putf(b, "%.1f %s", n < 10000000 ? (double)n / 1e3 : (double)n / 1e6, n < 10000000 ? "kB" : "MB");
+        p2o_putf(b, "%.1f %s", n < 10000000 ? (double)n / 1e3 : (double)n / 1e6,
+                 n < 10000000 ? "kB" : "MB");
 }
 
 static void put_value_line(Buf *b, const Graph *g, const char *kind, const Value *v)
@@ -39,9 +40,11 @@ const char *p2o_report_ops(Arena *a, Ops *o)
     const char *key;
     size_t      n = 0;
     for (const AtenOp *op; (op = p2o_ops_at(o, n, &key)); n++)
-        p2o_putf(&b, op->limits ? "%-52s %d..%d  %s\n" : "%-52s %d..%d\n", key, p2o_op_from(op), p2o_op_to(op),
-                 op->limits);
-    p2o_putf(&b, "%zu operators, the opsets they convert to, their limits; in-place forms included\n", n);
+        p2o_putf(&b, op->limits ? "%-52s %d..%d  %s\n" : "%-52s %d..%d\n", key, p2o_op_from(op),
+                 p2o_op_to(op), op->limits);
+    p2o_putf(&b,
+             "%zu operators, the opsets they convert to, their limits; in-place forms included\n",
+             n);
     return b.at;
 }
 
@@ -51,8 +54,8 @@ const char *p2o_report_arrays(Arena *a, const NamedArray *v, size_t n)
     for (size_t i = 0; i < n; i++) {
         const Array *x = &v[i].array;
         ArrayStats   s = p2o_array_stats(x);
-        p2o_putf(&b, "%s: %s%s  min %.6g  max %.6g  mean %.6g", v[i].name, p2o_dtype_torch(x->dtype),
-                 p2o_array_shape_text(a, x), s.min, s.max, s.mean);
+        p2o_putf(&b, "%s: %s%s  min %.6g  max %.6g  mean %.6g", v[i].name,
+                 p2o_dtype_torch(x->dtype), p2o_array_shape_text(a, x), s.min, s.max, s.mean);
         if (s.nnan)
             p2o_putf(&b, "  %llu NaN", (unsigned long long)s.nnan);
         p2o_puts(&b, "\n");
@@ -63,7 +66,9 @@ const char *p2o_report_arrays(Arena *a, const NamedArray *v, size_t n)
 static void put_program_type(Buf *b, const Program *p, const Type *t)
 {
     switch (t->kind) {
-    case TY_TENSOR: p2o_putf(b, "%s[%s]", p2o_dtype_torch(t->dtype), p2o_shape_text(p->dims, t->shape)); break;
+    case TY_TENSOR:
+        p2o_putf(b, "%s[%s]", p2o_dtype_torch(t->dtype), p2o_shape_text(p->dims, t->shape));
+        break;
     case TY_INT: p2o_putf(b, "int %s", p2o_dim_text(p->dims, t->value)); break;
     case TY_FLOAT: p2o_puts(b, "float"); break;
     case TY_BOOL: p2o_puts(b, "bool"); break;
@@ -102,8 +107,8 @@ static bool is_supported(const Ops *o, Arena *a, Str target)
         return true;
     if (!p2o_str_ends(name, "_"))
         return false;
-    return p2o_ops_find(o, str_of(p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p, overload.n ? "." : "",
-                                             STR_ARG(overload))));
+    return p2o_ops_find(o, str_of(p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p,
+                                             overload.n ? "." : "", STR_ARG(overload))));
 }
 
 static void put_operators(Buf *b, const Program *p, const Ops *o)
@@ -115,8 +120,8 @@ static void put_operators(Buf *b, const Program *p, const Ops *o)
     for (size_t i = 0; i < counts.n; i++) {
         bool ok = is_supported(o, p->arena, counts.at[i].key);
         missing += !ok;
-        p2o_putf(b, "  %5zu  %.*s%s\n", (size_t)(uintptr_t)counts.at[i].value, STR_ARG(counts.at[i].key),
-                 ok ? "" : "   not supported");
+        p2o_putf(b, "  %5zu  %.*s%s\n", (size_t)(uintptr_t)counts.at[i].value,
+                 STR_ARG(counts.at[i].key), ok ? "" : "   not supported");
     }
     if (missing)
         p2o_putf(b, "  %zu of %zu operators are not supported\n", missing, counts.n);

@@ -1,6 +1,6 @@
-/* Damaged files: cut at every length, and with every byte changed, through the whole library.  Each must
- * give an error or the very model that the whole file gives, never a crash or a hang.  An ONNX file has no checksums: a
- * damaged weight is written as it is.  usage: robust FILE... */
+/* Damaged files: cut at every length, and with every byte changed, through the whole library.  Each
+ * must give an error or the very model that the whole file gives, never a crash or a hang.  An ONNX
+ * file has no checksums: a damaged weight is written as it is.  usage: robust FILE... */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static void try_bytes(const char *what, size_t at, const uint8_t *p, size_t n)
     if (!whole_model)
         whole_model = model;
     if (silent || (s == P2O_OK && model != whole_model && !is_onnx)) {
-        printf("%s %zu: status %d %s\n", what, at, s, silent ? "without a word" : "and another model");
+        printf("%s %zu: status %d %s\n", what, at, s,
+               silent ? "without a word" : "and another model");
         failed++;
     } else {
         passed++;

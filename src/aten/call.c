@@ -87,10 +87,16 @@ static const Arg *list_item(const Call *c, const char *name, int i)
     return &x->items[i];
 }
 
-Dim     dim_item(const Call *c, const char *name, int i) { return p2o_arg_dim(list_item(c, name, i)); }
+Dim dim_item(const Call *c, const char *name, int i) { return p2o_arg_dim(list_item(c, name, i)); }
 int64_t int_item(const Call *c, const char *name, int i) { return const_int(dim_item(c, name, i)); }
-Type    type_item(const Call *c, const char *name, int i) { return p2o_arg_type(list_item(c, name, i)); }
-bool    has_item(const Call *c, const char *name, int i) { return list_item(c, name, i)->kind != ARG_NONE; }
+Type    type_item(const Call *c, const char *name, int i)
+{
+    return p2o_arg_type(list_item(c, name, i));
+}
+bool has_item(const Call *c, const char *name, int i)
+{
+    return list_item(c, name, i)->kind != ARG_NONE;
+}
 
 bool p2o_number_is_const(const Arg *x, double *f)
 {

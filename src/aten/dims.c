@@ -1,9 +1,9 @@
 /* Dim -> ONNX: the one place where a size becomes nodes.
  *
- * Each Dim is computed at most once per graph, from the cheapest thing that carries it: a constant, an
- * axis of a value already there, else arithmetic on its parts.  Reshape and Expand use 0 (copy), -1
- * and 1 before any of that.  ONNX Runtime cannot infer a -1 beside a size of 0, so -1 is used only
- * where the other sizes cannot be 0. */
+ * Each Dim is computed at most once per graph, from the cheapest thing that carries it: a constant,
+ * an axis of a value already there, else arithmetic on its parts.  Reshape and Expand use 0 (copy),
+ * -1 and 1 before any of that.  ONNX Runtime cannot infer a -1 beside a size of 0, so -1 is used
+ * only where the other sizes cannot be 0. */
 #include "aten/lower.h"
 
 #include <assert.h>
@@ -186,7 +186,8 @@ static bool is_linear_in(Dim d, Dim sym, int64_t *times, int64_t *plus)
     return *times != 0;
 }
 
-/* A symbol from a size that is linear in it: an input's axis may be 2*s or s + 1 and no other be s. */
+/* A symbol from a size that is linear in it: an input's axis may be 2*s or s + 1 and no other be
+ * s. */
 static Value *solved(Lower *lo, Dim sym)
 {
     int64_t times, plus;
@@ -246,9 +247,10 @@ static Value *carried(Lower *lo, const Carrier *c)
     if (c->scalar)
         return emit(lo, ONNX_Unsqueeze, c->scalar, INTS(lo, 0));
     if (lo->opset < 15)                     /* Shape gives all of them */
-        return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), emit(lo, ONNX_Shape, c->of), INTS(lo, c->axis));
-    return emit_with(lo, ONNX_Shape, ATTRS(attr_int("start", c->axis), attr_int("end", c->axis + 1)),
-                     c->of);
+        return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", 0)), emit(lo, ONNX_Shape, c->of),
+                         INTS(lo, c->axis));
+    return emit_with(lo, ONNX_Shape,
+                     ATTRS(attr_int("start", c->axis), attr_int("end", c->axis + 1)), c->of);
 }
 
 Value *dim_value(Lower *lo, Dim d)
@@ -291,7 +293,8 @@ Value *count_value(Lower *lo, Dim d, DType t)
 Value *range_of(Lower *lo, Dim n, int64_t step)
 {
     Dim    end = p2o_dim_mul(lo->dims, n, p2o_dim_int(lo->dims, step));
-    Value *v = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, end), p2o_build_int(lo->b, step));
+    Value *v = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), dim_scalar(lo, end),
+                    p2o_build_int(lo->b, step));
     if (p2o_dim_is_int(n, NULL))
         return v;
     Dim *at = NEW(lo->arena, Dim);          /* known here even where the arithmetic is not seen through */
@@ -377,7 +380,8 @@ static bool others_never_zero(Lower *lo, Shape s, int but)
     return true;
 }
 
-/* A computed size that is 0 at run time reads as "copy": right only where the size of x is then 0. */
+/* A computed size that is 0 at run time reads as "copy": right only where the size of x is then
+ * 0. */
 static bool zero_copies_wrong(Lower *lo, const Value *x, Shape to, const Dim *target)
 {
     for (int i = 0; i < to.rank; i++) {
@@ -463,7 +467,8 @@ Value *filled(Lower *lo, Shape s, const Tensor *scalar)
     sizes[0] = sizes[1] = 1;
     unit->sizes = sizes;
     unit->strides = sizes + 1;
-    return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)), shape_value(lo, s));
+    return emit_with(lo, ONNX_ConstantOfShape, ATTRS(attr_tensor("value", unit)),
+                     shape_value(lo, s));
 }
 
 Value *full(Lower *lo, Shape s, DType t, double v)

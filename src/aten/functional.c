@@ -86,7 +86,8 @@ static Call *view_again(Functional *f, const Call *view, Var *from)
     c->args[0] = arg_var(from);
     c->outs = NEW_N(f->arena, Var *, (size_t)c->nouts);
     for (int i = 0; i < c->nouts; i++) {
-        c->outs[i] = p2o_var_fresh(f->prog, f->body, view->outs[i] ? view->outs[i]->name : "unused");
+        c->outs[i] =
+            p2o_var_fresh(f->prog, f->body, view->outs[i] ? view->outs[i]->name : "unused");
         c->outs[i]->def = c;
     }
     VEC_PUSH(f->arena, &f->calls, c);
@@ -101,8 +102,8 @@ static Var *current(Functional *f, Var *v)
         return v;
     Alias *base = alias_of(f, a->base);
     if (base->spoiled) {
-        refuse_at(f, p2o_printf(f->arena, "reads '%s', which a write before it changed or not: %s", v->name,
-                                base->spoiled));
+        refuse_at(f, p2o_printf(f->arena, "reads '%s', which a write before it changed or not: %s",
+                                v->name, base->spoiled));
         base->spoiled = NULL;
     }
     if (a->seen != base->version) {
@@ -128,7 +129,10 @@ static void use_current(Functional *f, Arg *x)
     }
 }
 
-static bool key_is(const Call *c, const char *name) { return same(c->schema->key + strlen("aten::"), name); }
+static bool key_is(const Call *c, const char *name)
+{
+    return same(c->schema->key + strlen("aten::"), name);
+}
 
 static bool is_one_of(const Call *c, size_t n, const char *const *names)
 {
@@ -137,8 +141,9 @@ static bool is_one_of(const Call *c, size_t n, const char *const *names)
             return true;
     return false;
 }
-#define IS_ONE_OF(c, ...) \
-    is_one_of(c, COUNT_OF(((const char *const[]){ __VA_ARGS__ })), (const char *const[]){ __VA_ARGS__ })
+#define IS_ONE_OF(c, ...)                                                                          \
+    is_one_of(c, COUNT_OF(((const char *const[]){ __VA_ARGS__ })),                                 \
+              (const char *const[]){ __VA_ARGS__ })
 
 static Arg int_of(Functional *f, int64_t v) { return arg_int(p2o_dim_int(f->prog->dims, v)); }
 
@@ -233,10 +238,12 @@ static Var *scatter(Functional *f, const Alias *a, Var *into, Var *value)
         return value;
     const Arg *args = view->args;
     if (key_is(view, "slice.Tensor"))
-        return add_call(f, "aten::slice_scatter", 6, (Arg[]){ x, y, args[1], args[2], args[3], args[4] });
+        return add_call(f, "aten::slice_scatter", 6,
+                        (Arg[]){ x, y, args[1], args[2], args[3], args[4] });
     if (key_is(view, "narrow"))
         return narrow_end(f, &args[2], &args[3], &end)
-                   ? add_call(f, "aten::slice_scatter", 6, (Arg[]){ x, y, args[1], args[2], end, int_of(f, 1) })
+                   ? add_call(f, "aten::slice_scatter", 6,
+                              (Arg[]){ x, y, args[1], args[2], end, int_of(f, 1) })
                    : NULL;
     if (key_is(view, "select.int"))
         return add_call(f, "aten::select_scatter", 4, (Arg[]){ x, y, args[1], args[2] });
@@ -245,10 +252,11 @@ static Var *scatter(Functional *f, const Alias *a, Var *into, Var *value)
     if (IS_ONE_OF(view, "diagonal", "linalg_diagonal"))
         return add_call(f, "aten::diagonal_scatter", 5, (Arg[]){ x, y, args[1], args[2], args[3] });
     if (key_is(view, "as_strided"))
-        return add_call(f, "aten::as_strided_scatter", 5, (Arg[]){ x, y, args[1], args[2], args[3] });
-    if (IS_ONE_OF(view, "split.Tensor", "split.sizes", "split_with_sizes", "chunk", "tensor_split.sections",
-                  "tensor_split.indices", "hsplit.int", "vsplit.int", "dsplit.int", "hsplit.array",
-                  "vsplit.array", "dsplit.array"))
+        return add_call(f, "aten::as_strided_scatter", 5,
+                        (Arg[]){ x, y, args[1], args[2], args[3] });
+    if (IS_ONE_OF(view, "split.Tensor", "split.sizes", "split_with_sizes", "chunk",
+                  "tensor_split.sections", "tensor_split.indices", "hsplit.int", "vsplit.int",
+                  "dsplit.int", "hsplit.array", "vsplit.array", "dsplit.array"))
         return replace_piece(f, a, into, value);
     if (IS_ONE_OF(view, "t", "numpy_T", "mT", "mH", "adjoint", "matrix_H"))
         return add_call(f, view->schema->key, 1, (Arg[]){ y });
@@ -258,11 +266,12 @@ static Var *scatter(Functional *f, const Alias *a, Var *into, Var *value)
         return add_call(f, view->schema->key, 3, (Arg[]){ y, args[2], args[1] });
     if (key_is(view, "permute"))
         return unpermute(f, &args[1], y);
-    if (IS_ONE_OF(view, "view", "reshape", "reshape_as", "view_as", "flatten.using_ints", "unflatten.int", "ravel",
-                  "unsqueeze", "squeeze", "squeeze.dim", "squeeze.dims", "_reshape_alias", "atleast_1d",
-                  "atleast_2d", "atleast_3d"))
+    if (IS_ONE_OF(view, "view", "reshape", "reshape_as", "view_as", "flatten.using_ints",
+                  "unflatten.int", "ravel", "unsqueeze", "squeeze", "squeeze.dim", "squeeze.dims",
+                  "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"))
         return add_call(f, "aten::reshape_as", 2, (Arg[]){ y, x });
-    if (IS_ONE_OF(view, "expand", "expand_as", "broadcast_to") && same_recorded_shape(view->outs[0], a->parent))
+    if (IS_ONE_OF(view, "expand", "expand_as", "broadcast_to") &&
+        same_recorded_shape(view->outs[0], a->parent))
         return value;
     return NULL;
 }
@@ -292,7 +301,8 @@ static bool write_to(Functional *f, Var *v, Var *value)
     Var *into = current(f, a->parent);
     Var *scattered = into ? scatter(f, a, into, value) : NULL;
     if (!scattered) {
-        refuse_at(f, p2o_printf(f->arena, "a write through %s", a->view ? a->view->target : "a view"));
+        refuse_at(f,
+                  p2o_printf(f->arena, "a write through %s", a->view ? a->view->target : "a view"));
         return false;
     }
     if (!write_to(f, a->parent, scattered))
@@ -330,8 +340,8 @@ static void may_share(Functional *f, Var *a, Var *b, const char *why)
 
 typedef enum Sharing { SHARES_NOTHING, SHARES_VIEW, SHARES_ALL, SHARES_MAYBE } Sharing;
 
-/* A reshape shares if it can.  What it copies is dense, so where exactly one of the two is, it copied or
- * the whole was dense. */
+/* A reshape shares if it can.  What it copies is dense, so where exactly one of the two is, it
+ * copied or the whole was dense. */
 static Sharing reshape_shares(const Var *from, const Var *to)
 {
     if (from->dense == YES)
@@ -356,7 +366,8 @@ static Sharing conversion_shares(const Call *c, const Var *from, const Var *to)
 
 static Sharing contiguous_shares(const Call *c, const Var *from)
 {
-    if (!p2o_str_starts(str_of(str_arg(c, "memory_format")), "contiguous") || from->dense == CANNOT_TELL)
+    if (!p2o_str_starts(str_of(str_arg(c, "memory_format")), "contiguous") ||
+        from->dense == CANNOT_TELL)
         return SHARES_MAYBE;
     return from->dense == YES ? SHARES_ALL : SHARES_NOTHING;
 }
@@ -379,7 +390,8 @@ static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
         return reshape_shares(from, to);
     if (IS_ONE_OF(c, "real", "conj", "_conj"))
         return is_complex(from->recorded.dtype) ? SHARES_VIEW : SHARES_ALL;
-    bool same_tensor = IS_ONE_OF(c, "detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg", "positive");
+    bool same_tensor =
+        IS_ONE_OF(c, "detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg", "positive");
     return same_tensor ? SHARES_ALL : SHARES_VIEW;
 }
 
@@ -398,7 +410,8 @@ static void note_views(Functional *f, const Call *given, const Call *c)
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;
-        if (spreads && first->kind == ARG_LIST && (uint32_t)i < first->n && first->items[i].kind == ARG_VAR)
+        if (spreads && first->kind == ARG_LIST && (uint32_t)i < first->n &&
+            first->items[i].kind == ARG_VAR)
             may_share(f, first->items[i].var, c->outs[i], link_reason(f, c));
         if (first->kind != ARG_VAR)
             continue;
@@ -410,24 +423,26 @@ static void note_views(Functional *f, const Call *given, const Call *c)
     }
 }
 
-/* "aten::add_.Tensor" -> "aten::add.Tensor", "aten::__iand__" -> "aten::__and__"; NULL when it is no
- * in-place form. */
+/* "aten::add_.Tensor" -> "aten::add.Tensor", "aten::__iand__" -> "aten::__and__"; NULL when it is
+ * no in-place form. */
 static const char *functional_name(Arena *a, const char *target)
 {
     Str overload, name = p2o_str_cut(str_of(target), '.', &overload);
     if (same(target, "aten::transpose_"))
         return "aten::transpose.int";
     if (p2o_str_starts(name, "aten::__i") && p2o_str_ends(name, "__"))
-        return p2o_printf(a, "aten::__%.*s%s%.*s", (int)name.n - 9, name.p + 9, overload.n ? "." : "",
-                          STR_ARG(overload));
+        return p2o_printf(a, "aten::__%.*s%s%.*s", (int)name.n - 9, name.p + 9,
+                          overload.n ? "." : "", STR_ARG(overload));
     if (!p2o_str_ends(name, "_") || p2o_str_ends(name, "__"))
         return NULL;
-    return p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p, overload.n ? "." : "", STR_ARG(overload));
+    return p2o_printf(a, "%.*s%s%.*s", (int)name.n - 1, name.p, overload.n ? "." : "",
+                      STR_ARG(overload));
 }
 
 static bool kind_fits(const SchemaArg *s, const Arg *x)
 {
-    bool tensor = x->kind == ARG_VAR && (x->var->recorded.kind == TY_TENSOR || x->var->recorded.kind == TY_NONE);
+    bool tensor = x->kind == ARG_VAR &&
+                  (x->var->recorded.kind == TY_TENSOR || x->var->recorded.kind == TY_NONE);
     if (x->kind == ARG_NONE)
         return s->optional;
     if (x->kind == ARG_LIST)
@@ -453,7 +468,8 @@ static bool row_takes(const Schema *s, const Call *given, int nwritten)
 }
 
 /* Among the rows of one name: that of the overload, else the first that takes the arguments. */
-static const AtenOp *find_overload(Functional *f, Str name, Str overload, const Call *given, int nwritten)
+static const AtenOp *find_overload(Functional *f, Str name, Str overload, const Call *given,
+                                   int nwritten)
 {
     const AtenOp *found = NULL, *op;
     const char   *key;
@@ -469,8 +485,8 @@ static const AtenOp *find_overload(Functional *f, Str name, Str overload, const 
     return found;
 }
 
-/* The row for the functional twin of an in-place or out= call; *nwritten: how many arguments at the end
- * are only written. */
+/* The row for the functional twin of an in-place or out= call; *nwritten: how many arguments at the
+ * end are only written. */
 static const AtenOp *find_twin(Functional *f, const Call *given, int *nwritten)
 {
     const char   *name = functional_name(f->arena, given->target);
@@ -510,14 +526,16 @@ static void note_missing(Functional *f, const Call *c)
     ((MissingOp *)*slot)->count++;
 }
 
-/* `raw` stored in v's own type and shape; `out` is v's name from here on.  An out= tensor of another shape
- * is resized to the result's, as is what resize_ is about. */
+/* `raw` stored in v's own type and shape; `out` is v's name from here on.  An out= tensor of
+ * another shape is resized to the result's, as is what resize_ is about. */
 static void store(Functional *f, Var *v, Var *raw, Var *out, bool is_out, bool is_resize)
 {
     Var *now = current(f, v), *stored = raw;
-    bool reshaped_out = is_out && out && v->recorded.kind == TY_TENSOR && !same_recorded_shape(v, out);
+    bool reshaped_out =
+        is_out && out && v->recorded.kind == TY_TENSOR && !same_recorded_shape(v, out);
     bool resized = is_resize || reshaped_out;
-    if (resized && (alias_of(f, v)->parent || (reshaped_out && v->recorded.dtype != out->recorded.dtype))) {
+    if (resized &&
+        (alias_of(f, v)->parent || (reshaped_out && v->recorded.dtype != out->recorded.dtype))) {
         refuse_at(f, "a tensor of another shape that is a view or of another type");
         return;
     }
@@ -547,7 +565,8 @@ static bool resizes(const Call *c)
 static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritten)
 {
     int n = nwritten ? nwritten : 1, from = nwritten ? given->nargs - nwritten : 0;
-    if (c->nouts != n || given->nargs == 0 || given->args[from].kind != ARG_VAR || c->schema->nrets != n) {
+    if (c->nouts != n || given->nargs == 0 || given->args[from].kind != ARG_VAR ||
+        c->schema->nrets != n) {
         refuse_at(f, "a write of this form");
         return;
     }
@@ -561,7 +580,8 @@ static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritte
         store(f, given->args[from + i].var, c->outs[i], given->outs[i], nwritten > 0, resizes(c));
 }
 
-/* Strides count in the storage, so they are taken of the tensor that owns it.  false after a diagnostic. */
+/* Strides count in the storage, so they are taken of the tensor that owns it.  false after a
+ * diagnostic. */
 static bool use_storage(Functional *f, Call *given, Call *c)
 {
     Var       *v = given->args[0].kind == ARG_VAR ? given->args[0].var : NULL;
@@ -595,8 +615,8 @@ static bool is_named(const char *target, size_t n, const char *const *names)
     return false;
 }
 
-/* Operators that only run their body, under settings that do not change its values or, with autocast,
- * change the types that the file records. */
+/* Operators that only run their body, under settings that do not change its values or, with
+ * autocast, change the types that the file records. */
 static bool is_wrapper(const char *target)
 {
     static const char *const names[] = {
@@ -610,14 +630,16 @@ static bool is_wrapper(const char *target)
 
 typedef VEC(Arg) ArgVec;
 
-/* What a wrapper passes to its body, one by one or as a list: the rest is named, a name, or hints. */
+/* What a wrapper passes to its body, one by one or as a list: the rest is named, a name, or
+ * hints. */
 static ArgVec wrapper_operands(Functional *f, const Call *c, int from)
 {
     ArgVec v = { 0 };
     for (int i = from; i < c->nargs; i++) {
         const Arg *x = &c->args[i];
         bool       named = c->arg_names && c->arg_names[i] && c->arg_names[i][0];
-        if (named || x->kind == ARG_STR || x->kind == ARG_BODY || (x->kind == ARG_NONE && i == from))
+        if (named || x->kind == ARG_STR || x->kind == ARG_BODY ||
+            (x->kind == ARG_NONE && i == from))
             continue;
         if (x->kind != ARG_LIST) {
             VEC_PUSH(f->arena, &v, *x);
@@ -668,15 +690,16 @@ static void link_results(Functional *f, const Call *c, const Arg *x)
         link_results(f, c, &x->items[i]);
 }
 
-/* A body that runs under a condition or often: it may not write to what it is given, and its results may
- * be views of that. */
+/* A body that runs under a condition or often: it may not write to what it is given, and its
+ * results may be views of that. */
 static void rewrite_inner(Functional *f, const Call *c, Body *b)
 {
     bool shares = false;
     rewrite_body(f, b);
     for (size_t i = 0; i < b->inputs.n; i++)
         if (alias_of(f, b->inputs.at[i])->version)
-            refuse_at(f, p2o_printf(f->arena, "a write to '%s' inside its body", b->inputs.at[i]->name));
+            refuse_at(
+                f, p2o_printf(f->arena, "a write to '%s' inside its body", b->inputs.at[i]->name));
     for (size_t i = 0; i < b->outputs.n; i++)
         for (size_t k = 0; k < b->inputs.n && b->outputs.at[i].kind == ARG_VAR; k++) {
             Alias *a = alias_of(f, b->outputs.at[i].var);
@@ -709,11 +732,12 @@ static void inline_wrapper(Functional *f, const Call *c, int at)
 /* What autocast computes in its type, whatever it is given. */
 static bool is_lowered(const Call *c)
 {
-    return IS_ONE_OF(c, "linear", "matmul", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addr", "addbmm",
-                     "baddbmm", "linalg_vecdot", "linalg_multi_dot", "chain_matmul", "einsum", "conv1d", "conv2d",
-                     "conv3d", "conv1d.padding", "conv2d.padding", "conv3d.padding", "convolution",
-                     "_convolution", "conv_tbc", "conv_transpose1d", "conv_transpose2d.input",
-                     "conv_transpose3d.input", "prelu", "scaled_dot_product_attention");
+    return IS_ONE_OF(c, "linear", "matmul", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv",
+                     "addr", "addbmm", "baddbmm", "linalg_vecdot", "linalg_multi_dot",
+                     "chain_matmul", "einsum", "conv1d", "conv2d", "conv3d", "conv1d.padding",
+                     "conv2d.padding", "conv3d.padding", "convolution", "_convolution", "conv_tbc",
+                     "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input",
+                     "prelu", "scaled_dot_product_attention");
 }
 
 static void cast_float(Functional *f, Arg *x, DType t)
@@ -729,13 +753,14 @@ static void cast_float(Functional *f, Arg *x, DType t)
     x->var = v;
 }
 
-/* The file does not hold autocast's casts, only the types that they lead to: down for the operators listed
- * above, and up where the result is wider than an argument. */
+/* The file does not hold autocast's casts, only the types that they lead to: down for the operators
+ * listed above, and up where the result is wider than an argument. */
 static void apply_autocast(Functional *f, Call *c)
 {
     Type r = c->nouts && c->outs[0] ? c->outs[0]->recorded : (Type){ 0 };
     bool lowered = is_lowered(c) && r.dtype == f->autocast;
-    if (r.kind != TY_TENSOR || !(lowered || r.dtype == DT_F32) || (c->nargs && c->schema->args[0].alias))
+    if (r.kind != TY_TENSOR || !(lowered || r.dtype == DT_F32) ||
+        (c->nargs && c->schema->args[0].alias))
         return;
     for (int i = 0; i < c->nargs; i++) {
         Arg *x = &c->args[i];
@@ -746,7 +771,8 @@ static void apply_autocast(Functional *f, Call *c)
     }
 }
 
-/* with_effects(token, operator, args ...) -> (token, results ...): calls stand in their order anyway. */
+/* with_effects(token, operator, args ...) -> (token, results ...): calls stand in their order
+ * anyway. */
 static Call *without_token(Functional *f, const Call *given)
 {
     Call *c = NEW(f->arena, Call);
@@ -791,7 +817,10 @@ static bool is_settled_cond(const Call *c)
            c->args[1].kind == ARG_BODY && c->args[2].kind == ARG_BODY;
 }
 
-static bool is_view_row(const Schema *s) { return s->nargs && s->nrets == 1 && s->args[0].alias && s->rets[0].alias; }
+static bool is_view_row(const Schema *s)
+{
+    return s->nargs && s->nrets == 1 && s->args[0].alias && s->rets[0].alias;
+}
 
 static void rewrite_call(Functional *f, Call *given)
 {
@@ -800,7 +829,8 @@ static void rewrite_call(Functional *f, Call *given)
     const AtenOp *op = p2o_ops_find(f->ops, str_of(given->target));
 
     f->at = given;
-    if (same(given->target, "higher_order::with_effects") && given->nargs > 1 && given->args[1].kind == ARG_OPERATOR) {
+    if (same(given->target, "higher_order::with_effects") && given->nargs > 1 &&
+        given->args[1].kind == ARG_OPERATOR) {
         rewrite_call(f, without_token(f, given));
         return;
     }
@@ -835,7 +865,8 @@ static void rewrite_call(Functional *f, Call *given)
     }
     if (f->autocast)
         apply_autocast(f, c);
-    if (IS_ONE_OF(c, "as_strided", "as_strided_copy", "as_strided_scatter") && !use_storage(f, given, c))
+    if (IS_ONE_OF(c, "as_strided", "as_strided_copy", "as_strided_scatter") &&
+        !use_storage(f, given, c))
         return;
     for (int i = 0; i < c->nouts; i++)
         if (c->outs[i])
@@ -886,8 +917,9 @@ static void note_shared_weights(Functional *f)
         else if (same_geometry(v->tensor, other->tensor))
             set_alias(f, v, other, NULL, 0);
         else
-            may_share(f, v, other, p2o_printf(f->arena, "weights '%s' and '%s' share a storage",
-                                              other->fqn ? other->fqn : other->name, v->fqn ? v->fqn : v->name));
+            may_share(f, v, other,
+                      p2o_printf(f->arena, "weights '%s' and '%s' share a storage",
+                                 other->fqn ? other->fqn : other->name, v->fqn ? v->fqn : v->name));
     }
 }
 
@@ -895,7 +927,8 @@ static void note_changed(Functional *f, Var *v, OutputKind kind, const char *nam
 {
     const Alias *a = alias_of(f, v);
     if (a->version)
-        VEC_PUSH(f->arena, &f->prog->outputs, (OutputSpec){ .kind = kind, .name = name, .value = arg_var(a->now) });
+        VEC_PUSH(f->arena, &f->prog->outputs,
+                 (OutputSpec){ .kind = kind, .name = name, .value = arg_var(a->now) });
 }
 
 static void report_missing(const Functional *f)
@@ -903,10 +936,13 @@ static void report_missing(const Functional *f)
     for (size_t i = 0; i < f->missing->n; i++) {
         const MissingOp *m = f->missing->at[i].value;
         Str              name = f->missing->at[i].key;
-        const char      *advice = p2o_str_starts(name, "torch._functorch.predispatch::")
-                                      ? "vmap is left open in this file; save ep.run_decompositions() instead" : NULL;
-        p2o_diag_advise(f->prog->diags, DIAG_NO_OPERATOR, m->first, advice, "%.*s is not supported (%zu use%s)",
-                        STR_ARG(name), m->count, m->count == 1 ? "" : "s");
+        const char      *advice =
+            p2o_str_starts(name, "torch._functorch.predispatch::")
+                     ? "vmap is left open in this file; save ep.run_decompositions() instead"
+                     : NULL;
+        p2o_diag_advise(f->prog->diags, DIAG_NO_OPERATOR, m->first, advice,
+                        "%.*s is not supported (%zu use%s)", STR_ARG(name), m->count,
+                        m->count == 1 ? "" : "s");
     }
 }
 
@@ -931,8 +967,8 @@ static void mark_used(const Arg *x, bool *used)
         mark_used(&x->items[i], used);
 }
 
-/* Files name every piece.  Those at the end that nobody uses are cut off; where no other says that not all are used,
- * one of them is kept. */
+/* Files name every piece.  Those at the end that nobody uses are cut off; where no other says that
+ * not all are used, one of them is kept. */
 static void drop_pieces(Call *c, const bool *used)
 {
     int last = 0;
@@ -976,7 +1012,12 @@ bool p2o_functional(Ops *o, Program *p)
     size_t     errors = p2o_diags_errors(p->diags);
     Map        missing = { .arena = p->arena };
     VarVec     replaced = { 0 };
-    Functional f = { .ops = o, .prog = p, .arena = p->arena, .nalias = p->nvar, .missing = &missing, .replaced = &replaced,
+    Functional f = { .ops = o,
+                     .prog = p,
+                     .arena = p->arena,
+                     .nalias = p->nvar,
+                     .missing = &missing,
+                     .replaced = &replaced,
                      .alias = NEW_N(p->arena, Alias, (size_t)p->nvar + 1) };
 
     note_shared_weights(&f);

@@ -41,15 +41,18 @@ static const char *size_text(Infer *in, Dim d)
 static const Arg *varying_item(const Arg *x)
 {
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        if (x->items[i].kind == ARG_VAR || (x->items[i].kind == ARG_INT && !p2o_dim_is_int(x->items[i].i, NULL)))
+        if (x->items[i].kind == ARG_VAR ||
+            (x->items[i].kind == ARG_INT && !p2o_dim_is_int(x->items[i].i, NULL)))
             return &x->items[i];
     return x;
 }
 
 static const char *fixed_advice(Infer *in, const char *is, const char *may_be)
 {
-    return p2o_printf(in->arena, "it follows a size%s, and ONNX fixes it in the file: make it %s, or leave that axis fixed",
-                      is ? p2o_printf(in->arena, " (%s)", is) : "", may_be ? may_be : "a number");
+    return p2o_printf(
+        in->arena,
+        "it follows a size%s, and ONNX fixes it in the file: make it %s, or leave that axis fixed",
+        is ? p2o_printf(in->arena, " (%s)", is) : "", may_be ? may_be : "a number");
 }
 
 void rule_varies(Infer *in, const char *name, const Arg *x, const char *may_be)
@@ -68,8 +71,8 @@ static Shape resolve_shape(Infer *in, Shape s)
     return (Shape){ s.rank, d };
 }
 
-/* Overflow leaves a NULL Dim in a shape, a bad argument a negative one: caught here, once, for every
- * rule. */
+/* Overflow leaves a NULL Dim in a shape, a bad argument a negative one: caught here, once, for
+ * every rule. */
 void set_out(Infer *in, const Call *c, int i, DType t, Shape s)
 {
     assert(i < c->nouts);
@@ -107,8 +110,8 @@ static Dim data_symbol(Infer *in, const char *name, int64_t low)
     return p2o_resolve(in->bind, sym);
 }
 
-/* A symbol of this Var alone.  Names are unique in a body, and bodies are many: outside of main, and where
- * a body was put in place of its call, the Var's number tells them apart. */
+/* A symbol of this Var alone.  Names are unique in a body, and bodies are many: outside of main,
+ * and where a body was put in place of its call, the Var's number tells them apart. */
 static Dim var_symbol(Infer *in, const Var *v, const char *what, int64_t low)
 {
     bool plain = p2o_var_find(in->prog->main, str_of(v->name)) == v;
@@ -122,7 +125,8 @@ void set_int(Infer *in, const Call *c, int i, Dim value)
         return;
     if (!value)
         value = var_symbol(in, c->outs[i], "value", NO_LOWER);
-    c->outs[i]->type = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
+    c->outs[i]->type =
+        (Type){ .kind = TY_INT, .dtype = DT_I64, .value = p2o_resolve(in->bind, value) };
 }
 
 void set_float(Infer *in, const Call *c, int i)
@@ -171,10 +175,13 @@ static void report_fixed(Infer *in, Dim sym, const char *needs)
     if (at.input)
         who = p2o_printf(in->arena, "axis %d of '%s' (%s)", at.axis, at.input, who);
     if (at.input && p2o_dim_hint(in->dims, sym, &hint))
-        advice = p2o_printf(in->arena, "leave that axis at %lld%s", (long long)hint, p2o_ncapture(in->bind) > 1 ? "" :
-                            "; if it should be dynamic, a second capture at another size shows what follows it");
-    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice, "%s can't be dynamic: %s needs %s",
-                    who, in->call->target, needs);
+        advice = p2o_printf(
+            in->arena, "leave that axis at %lld%s", (long long)hint,
+            p2o_ncapture(in->bind) > 1
+                ? ""
+                : "; if it should be dynamic, a second capture at another size shows what follows it");
+    p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice,
+                    "%s can't be dynamic: %s needs %s", who, in->call->target, needs);
     in->failed = true;
 }
 
@@ -223,7 +230,8 @@ static void try_alone(void *user, Dim sym)
 {
     Pinning *p = user;
     p->trial = sym;
-    if (!p->alone && equal_as_captured(p->in, p2o_dim_subst(p->in->dims, p->diff, trial_pinned, p), int_dim(p->in, 0)))
+    if (!p->alone && equal_as_captured(p->in, p2o_dim_subst(p->in->dims, p->diff, trial_pinned, p),
+                                       int_dim(p->in, 0)))
         p->alone = sym;
 }
 
@@ -234,8 +242,8 @@ static void pin_symbol(void *user, Dim sym)
         p2o_bind(p->in->bind, sym, size_in_capture(p->in, sym));
 }
 
-/* A capture may call sizes dynamic that its own guards fix: they are numbers then, no more of them than it takes.
- * Sizes that the user or several captures made dynamic are not touched. */
+/* A capture may call sizes dynamic that its own guards fix: they are numbers then, no more of them
+ * than it takes. Sizes that the user or several captures made dynamic are not touched. */
 static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
 {
     Dim     diff = p2o_dim_sub(in->dims, p2o_resolve(in->bind, a), p2o_resolve(in->bind, b));
@@ -247,14 +255,16 @@ static bool pin_captured(Infer *in, Dim a, Dim b, const char *what)
     const char *text = p2o_printf(in->arena, "%s = %s", resolved_text(in, a), resolved_text(in, b));
     p2o_dim_symbols(diff, try_alone, &p);
     p2o_dim_symbols(diff, pin_symbol, &p);
-    p2o_diag(in->diags, DIAG_WARN, in->call->loc, "the capture calls sizes dynamic that the model fixes: %s, %s: %s",
-             in->call->target, what, text);
+    p2o_diag(in->diags, DIAG_WARN, in->call->loc,
+             "the capture calls sizes dynamic that the model fixes: %s, %s: %s", in->call->target,
+             what, text);
     return true;
 }
 
 static void note_need(Infer *in, NeedKind kind, Dim a, Dim b, const char *what)
 {
-    p2o_need(in->bind, (Need){ kind, a, b, p2o_printf(in->arena, "%s, %s", in->call->target, what), in->call->loc });
+    p2o_need(in->bind, (Need){ kind, a, b, p2o_printf(in->arena, "%s, %s", in->call->target, what),
+                               in->call->loc });
 }
 
 void needs_le(Infer *in, Dim a, Dim b, const char *what)
@@ -340,7 +350,8 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     case UNIFY_SAME:
         return true;
     case UNIFY_BOUND:
-        p2o_bind_log(in->bind, BIND_RULE, sym, to, p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
+        p2o_bind_log(in->bind, BIND_RULE, sym, to,
+                     p2o_printf(in->arena, "%s: %s", in->call->target, what), in->call->loc);
         if (p2o_role(in->bind, sym) >= ROLE_FILE)
             p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
@@ -366,8 +377,8 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
     return false;
 }
 
-/* A literal 1 broadcasts.  So does what is still open and was 1 in every capture: it must be 1 beside a size
- * that was another; beside one that was 1 too it may follow that, and stays open. */
+/* A literal 1 broadcasts.  So does what is still open and was 1 in every capture: it must be 1
+ * beside a size that was another; beside one that was 1 too it may follow that, and stays open. */
 bool is_one_beside(Infer *in, Dim d, Dim beside)
 {
     d = p2o_resolve(in->bind, d);
@@ -388,7 +399,8 @@ bool must_expand(Infer *in, const Call *c, Shape from, Shape to, const char *wha
         return false;
     }
     for (int i = 0; i < from.rank; i++)
-        if (!is_one_beside(in, from.at[i], to.at[lead + i]) && !must_equal(in, c, from.at[i], to.at[lead + i], what))
+        if (!is_one_beside(in, from.at[i], to.at[lead + i]) &&
+            !must_equal(in, c, from.at[i], to.at[lead + i], what))
             return false;
     return true;
 }
@@ -401,8 +413,14 @@ static bool wrap_or_fail(Infer *in, int64_t dim, int rank, bool scalar_ok, int *
     return false;
 }
 
-bool must_wrap(Infer *in, int64_t dim, int rank, int *out) { return wrap_or_fail(in, dim, rank, false, out); }
-bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out) { return wrap_or_fail(in, dim, rank, true, out); }
+bool must_wrap(Infer *in, int64_t dim, int rank, int *out)
+{
+    return wrap_or_fail(in, dim, rank, false, out);
+}
+bool must_wrap_reduce(Infer *in, int64_t dim, int rank, int *out)
+{
+    return wrap_or_fail(in, dim, rank, true, out);
+}
 
 bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
 {
@@ -413,8 +431,8 @@ bool const_dim(Infer *in, Dim d, const char *what, int64_t *out)
     }
     if (p2o_dim_is_int(d, out))
         return true;
-    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, NULL, NULL), "%s: %s must be a number, not %s",
-                    in->call->target, what, size_text(in, d));
+    p2o_diag_advise(in->diags, DIAG_UNSUPPORTED, in->call->loc, fixed_advice(in, NULL, NULL),
+                    "%s: %s must be a number, not %s", in->call->target, what, size_text(in, d));
     in->failed = true;
     return false;
 }
@@ -550,7 +568,8 @@ DType promote_args(const Call *c, int n, const char *const *names)
 DType default_dtype(const Call *c)
 {
     const Var *v = c->nouts ? c->outs[0] : NULL;
-    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype : DT_F32;
+    return v && v->recorded.kind == TY_TENSOR && is_float(v->recorded.dtype) ? v->recorded.dtype
+                                                                             : DT_F32;
 }
 
 /* The first argument, whatever it is called; a number there is a 0-d tensor. */
@@ -570,7 +589,8 @@ void p2o_rule_bool(Infer *in, const Call *c) { set_out(in, c, 0, DT_BOOL, first_
 
 static void broadcast_pair(Infer *in, const Call *c, DType t)
 {
-    set_out(in, c, 0, t, broadcast(in, c, p2o_arg_type(&c->args[0]).shape, p2o_arg_type(&c->args[1]).shape));
+    set_out(in, c, 0, t,
+            broadcast(in, c, p2o_arg_type(&c->args[0]).shape, p2o_arg_type(&c->args[1]).shape));
 }
 
 static DType pair_type(const Call *c)
@@ -582,7 +602,10 @@ static DType pair_type(const Call *c)
 }
 
 void p2o_rule_binary(Infer *in, const Call *c) { broadcast_pair(in, c, pair_type(c)); }
-void p2o_rule_binary_float(Infer *in, const Call *c) { broadcast_pair(in, c, float_of(pair_type(c))); }
+void p2o_rule_binary_float(Infer *in, const Call *c)
+{
+    broadcast_pair(in, c, float_of(pair_type(c)));
+}
 void p2o_rule_compare(Infer *in, const Call *c) { broadcast_pair(in, c, DT_BOOL); }
 
 void p2o_rule_none(Infer *in, const Call *c)
@@ -611,7 +634,8 @@ static bool item_is_const(SchemaBase base, const Arg *x)
     return base != SB_BOOL || x->kind == ARG_BOOL;
 }
 
-/* What the schema calls int, float or bool is fixed at conversion; SymInt and Scalar need not be. */
+/* What the schema calls int, float or bool is fixed at conversion; SymInt and Scalar need not
+ * be. */
 static bool plain_args_are_const(Infer *in, const Call *c)
 {
     for (int i = 0; i < c->nargs; i++) {
@@ -716,8 +740,9 @@ static void outputs_have_types(Infer *in)
         const OutputSpec *s = &in->prog->outputs.at[i];
         const Var        *v = poison_in(&s->value);
         if (v)
-            p2o_diag(in->diags, DIAG_UNSUPPORTED, 0, "output '%s' is a result of %s that is not computed",
-                     s->name, v->def ? v->def->target : "nothing");
+            p2o_diag(in->diags, DIAG_UNSUPPORTED, 0,
+                     "output '%s' is a result of %s that is not computed", s->name,
+                     v->def ? v->def->target : "nothing");
     }
 }
 
@@ -728,9 +753,10 @@ static void check_recorded(Infer *in, Var *v)
         Type file = k == 0 ? v->recorded : v->also ? v->also[k - 1] : (Type){ 0 };
         if (types_match(in, v->type, file, k))
             continue;
-        const char *what = p2o_printf(in->arena, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
-                                      type_text(in, v->type),
-                                      k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file", type_text(in, file));
+        const char *what = p2o_printf(
+            in->arena, "result '%s' is %s by its arguments, but %s recorded %s", v->name,
+            type_text(in, v->type), k ? p2o_printf(in->arena, "capture %d", k + 1) : "the file",
+            type_text(in, file));
         if (k == 0)
             rule_fail(in, "%s", what);
         else                                    /* each file is good, but they are not one model at all sizes */
@@ -798,8 +824,8 @@ bool infer_body(Infer *in, const Body *b, const Type *inputs)
     for (size_t i = 0; i < b->outputs.n && p2o_diags_errors(in->diags) == errors; i++) {
         const Var *v = poison_in(&b->outputs.at[i]);
         if (v)
-            rule_unsupported(in, "its body returns '%s', a result of %s that is not computed", v->name,
-                             v->def ? v->def->target : "nothing");
+            rule_unsupported(in, "its body returns '%s', a result of %s that is not computed",
+                             v->name, v->def ? v->def->target : "nothing");
     }
     in->failed = p2o_diags_errors(in->diags) != errors;
     return !in->failed;

@@ -21,7 +21,8 @@ Value *round_state(Rounds *r, Value *first)
     return p2o_graph_input(r->body, NULL, first->dtype, first->shape);
 }
 
-void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on, Value *const *next, Value **out)
+void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on,
+                  Value *const *next, Value **out)
 {
     Value *in[2 + COUNT_OF(r->first)] = { count, start };
     p2o_graph_output(r->body, go_on ? go_on : r->body->inputs.at[1]);
@@ -32,7 +33,8 @@ void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on
     lo->b = r->outer;
     if (go_on && !start)
         in[1] = p2o_build_scalar(lo->b, DT_BOOL, 1);
-    p2o_build_many(lo->b, ONNX_Loop, ATTRS(attr_graph("body", r->body)), 2 + r->nstate, in, r->nstate, out);
+    p2o_build_many(lo->b, ONNX_Loop, ATTRS(attr_graph("body", r->body)), 2 + r->nstate, in,
+                   r->nstate, out);
 }
 
 Value *any_true(Lower *lo, Value *x)

@@ -101,7 +101,8 @@ static Value *var_value(Lower *lo, const Var *v, int part)
 static bool is_imaginary_zero(const Lower *lo, const Arg *x)
 {
     Type t = p2o_arg_type(x);
-    return lo->part && lo->real_has_zero && x != lo->selector && t.kind != TY_NONE && !is_complex(t.dtype);
+    return lo->part && lo->real_has_zero && x != lo->selector && t.kind != TY_NONE &&
+           !is_complex(t.dtype);
 }
 
 Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
@@ -110,7 +111,8 @@ Value *p2o_arg_value(Lower *lo, const Arg *x, DType number)
     double  f;
     number = part_of(number);
     if (is_imaginary_zero(lo, x))
-        return full(lo, p2o_arg_type(x).shape, x->kind == ARG_VAR ? p2o_arg_type(x).dtype : number, 0);
+        return full(lo, p2o_arg_type(x).shape, x->kind == ARG_VAR ? p2o_arg_type(x).dtype : number,
+                    0);
     int part = x == lo->right ? lo->right_part : lo->part;
     switch (x->kind) {
     case ARG_VAR: {
@@ -172,9 +174,9 @@ Complex complex_arg(Lower *lo, const Call *c, const char *name)
 static bool is_part(const Value *v, int64_t which, const Value *of)
 {
     const Node *n = v->def;
-    return n && n->op == ONNX_Gather && n->in[0] == of && p2o_node_int(n, "axis", 0) == rank(of) - 1 &&
-           rank(v) == rank(of) - 1 && n->in[1]->ints && dim_is(n->in[1]->ints[0], which) &&
-           is_size(of, -1, 2);
+    return n && n->op == ONNX_Gather && n->in[0] == of &&
+           p2o_node_int(n, "axis", 0) == rank(of) - 1 && rank(v) == rank(of) - 1 &&
+           n->in[1]->ints && dim_is(n->in[1]->ints[0], which) && is_size(of, -1, 2);
 }
 
 Value *join_parts(Lower *lo, Complex z)
@@ -183,7 +185,8 @@ Value *join_parts(Lower *lo, Complex z)
     if (z.re->def && z.re->def->op == ONNX_Gather && is_part(z.re, 0, z.re->def->in[0]) &&
         is_part(im, 1, z.re->def->in[0]))
         return z.re->def->in[0];
-    return concat(lo, rank(z.re), (Value *[]){ unsqueeze(lo, z.re, rank(z.re)), unsqueeze(lo, im, rank(z.re)) }, 2);
+    return concat(lo, rank(z.re),
+                  (Value *[]){ unsqueeze(lo, z.re, rank(z.re)), unsqueeze(lo, im, rank(z.re)) }, 2);
 }
 
 Complex split_parts(Lower *lo, Value *x)
@@ -192,7 +195,10 @@ Complex split_parts(Lower *lo, Value *x)
                       select_axis(lo, x, rank(x) - 1, p2o_dim_int(lo->dims, 1)) };
 }
 
-Value *number_arg(Lower *lo, const Call *c, const char *name, DType t) { return tensor_as(lo, c, name, t); }
+Value *number_arg(Lower *lo, const Call *c, const char *name, DType t)
+{
+    return tensor_as(lo, c, name, t);
+}
 
 const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n)
 {
@@ -207,7 +213,8 @@ bool fixed_number(Lower *lo, const Call *c, const char *name, double *f)
 {
     if (p2o_number_is_const(p2o_call_arg(c, name), f))
         return true;
-    p2o_diag_advise(lo->diags, DIAG_UNSUPPORTED, c->loc, "it is computed here, and ONNX fixes it in the file: make it a number",
+    p2o_diag_advise(lo->diags, DIAG_UNSUPPORTED, c->loc,
+                    "it is computed here, and ONNX fixes it in the file: make it a number",
                     "%s: argument '%s' must be a constant", c->target, name);
     lo->failed = true;
     return false;
@@ -263,26 +270,29 @@ Value *hypot_of(Lower *lo, Value *x, Value *y)
     x = emit(lo, ONNX_Abs, x);
     y = emit(lo, ONNX_Abs, y);
     Value *most = emit(lo, ONNX_Max, x, y), *least = emit(lo, ONNX_Min, x, y);
-    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, x->dtype, 1), emit(lo, ONNX_Div, least, most));
+    Value *q = choose(lo, emit(lo, ONNX_Equal, x, y), num(lo, x->dtype, 1),
+                      emit(lo, ONNX_Div, least, most));
     q = emit(lo, ONNX_Sqrt, plus_num(lo, emit(lo, ONNX_Mul, q, q), 1));
     return emit(lo, ONNX_Mul, most, q);
 }
 
-/* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the quotient
- * is a sign, also of zeros and infinities. */
+/* atan(y / x), half a turn further where x is negative.  Where both are equally far from 0 the
+ * quotient is a sign, also of zeros and infinities. */
 Value *atan2_of(Lower *lo, Value *y, Value *x)
 {
     const double pi = 3.14159265358979323846;
     DType  t = x->dtype;
     Value *same_size = emit(lo, ONNX_Equal, emit(lo, ONNX_Abs, y), emit(lo, ONNX_Abs, x));
-    Value *q = choose(lo, same_size, emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, y), emit(lo, ONNX_Sign, x)),
-                      emit(lo, ONNX_Div, y, x));
+    Value       *q =
+        choose(lo, same_size, emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, y), emit(lo, ONNX_Sign, x)),
+               emit(lo, ONNX_Div, y, x));
     Value *turn = choose(lo, sign_bit(lo, y), num(lo, t, -pi), num(lo, t, pi));
     turn = choose(lo, sign_bit(lo, x), turn, num(lo, t, 0));
     return emit(lo, ONNX_Add, emit(lo, ONNX_Atan, q), turn);
 }
 
-/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the error. */
+/* With u = 1 + x as rounded, log(1 + x) = log(u) - (u - 1 - x) / u to within the square of the
+ * error. */
 Value *log1p_of(Lower *lo, Value *x)
 {
     Value *u = plus_num(lo, x, 1), *log = emit(lo, ONNX_Log, u);
@@ -373,7 +383,10 @@ Value *move_dim(Lower *lo, Value *x, int from, int to)
     return transpose(lo, x, perm);
 }
 
-Value *unsqueeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis)); }
+Value *unsqueeze(Lower *lo, Value *x, int axis)
+{
+    return emit(lo, ONNX_Unsqueeze, x, INTS(lo, axis));
+}
 Value *squeeze(Lower *lo, Value *x, int axis) { return emit(lo, ONNX_Squeeze, x, INTS(lo, axis)); }
 
 Value *concat(Lower *lo, int axis, Value *const *v, int n)
@@ -419,9 +432,11 @@ Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double w
                 with != 0 ? num(lo, x->dtype, with) : NULL);
 }
 
-Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation)
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride,
+               int64_t dilation)
 {
-    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1), range_of(lo, kernel, dilation));
+    Value *at = emit(lo, ONNX_Add, unsqueeze(lo, range_of(lo, count, stride), 1),
+                     range_of(lo, kernel, dilation));
     return emit_with(lo, ONNX_Gather, ATTRS(attr_int("axis", axis)), x, at);
 }
 
@@ -441,10 +456,15 @@ Value *abs_power(Lower *lo, Value *x, double p)
     if (p == 0)
         return cast(lo, cast(lo, x, DT_BOOL), x->dtype);
     Value *y = fmod(p, 2) == 0 ? x : emit(lo, ONNX_Abs, x);
-    return p == 1 ? y : p == 2 ? emit(lo, ONNX_Mul, y, y) : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
+    return p == 1   ? y
+           : p == 2 ? emit(lo, ONNX_Mul, y, y)
+                    : emit(lo, ONNX_Pow, y, num(lo, x->dtype, p));
 }
 
-Value *nan_or(Lower *lo, Value *sum, Value *y) { return choose(lo, emit(lo, ONNX_IsNaN, sum), sum, y); }
+Value *nan_or(Lower *lo, Value *sum, Value *y)
+{
+    return choose(lo, emit(lo, ONNX_IsNaN, sum), sum, y);
+}
 
 Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p)
 {
@@ -454,13 +474,14 @@ Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, do
         return reduce(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, axes, n, keepdims);
     if (isinf(p))
         return nan_or(lo, reduce(lo, ONNX_ReduceL1, x, axes, n, keepdims),
-                      reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x), axes, n, keepdims));
+                      reduce(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, emit(lo, ONNX_Abs, x),
+                             axes, n, keepdims));
     Value *sum = reduce(lo, ONNX_ReduceSum, abs_power(lo, x, p), axes, n, keepdims);
     return p == 0 ? sum : emit(lo, ONNX_Pow, sum, num(lo, x->dtype, 1 / p));
 }
 
-/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set of
- * bools, which it refuses; the least and greatest uint8 are the right answers then. */
+/* As uint8 where bool is not taken (before opset 20), or where ONNX Runtime would meet an empty set
+ * of bools, which it refuses; the least and greatest uint8 are the right answers then. */
 static Value *reduce_bool(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims)
 {
     bool as_bool = lo->opset >= 20;
@@ -496,8 +517,10 @@ Value *scatter_with(Lower *lo, OnnxOp op, int axis, Value *x, Value *index, Valu
     Attr  attrs[2];
     int   n = 0;
     if (reduces && (t == DT_F16 || t == DT_BF16))
-        return cast(lo, scatter_with(lo, op, axis, cast(lo, x, DT_F32), index, cast(lo, updates, DT_F32),
-                                     reduction), t);
+        return cast(lo,
+                    scatter_with(lo, op, axis, cast(lo, x, DT_F32), index,
+                                 cast(lo, updates, DT_F32), reduction),
+                    t);
     if (t == DT_BOOL && same(reduction, "max"))
         reduction = "add";
     if (t == DT_BOOL && same(reduction, "min"))
@@ -532,15 +555,17 @@ static Value *lower_plain(Lower *lo, const Call *c)
     return cast(lo, p2o_build(lo->b, c->op->onnx, NO_ATTRS, n, in), out_dtype(c, 0));
 }
 
-/* The type by ONNX's rules must be the type by ATen's; the latter is kept, in the user's symbols. */
+/* The type by ONNX's rules must be the type by ATen's; the latter is kept, in the user's
+ * symbols. */
 static bool types_agree(Lower *lo, const Call *c, const Type *t, Value *v)
 {
     bool ok = part_of(t->dtype) == v->dtype && t->shape.rank == v->shape.rank;
     for (int i = 0; ok && i < t->shape.rank; i++)
         ok = p2o_dim_eq(lo->dims, t->shape.at[i], v->shape.at[i]) != NO;
     if (!ok)
-        p2o_diag(lo->diags, DIAG_INTERNAL, c->loc, "%s: lowered to %s[%s] where its rule says %s[%s]",
-                 c->target, p2o_dtype_text(v->dtype), p2o_shape_text(lo->dims, v->shape),
+        p2o_diag(lo->diags, DIAG_INTERNAL, c->loc,
+                 "%s: lowered to %s[%s] where its rule says %s[%s]", c->target,
+                 p2o_dtype_text(v->dtype), p2o_shape_text(lo->dims, v->shape),
                  p2o_dtype_text(t->dtype), p2o_shape_text(lo->dims, t->shape));
     return ok;
 }
@@ -560,9 +585,10 @@ static void bind_result(Lower *lo, const Call *c, Var *out, Value *v, int part)
     }
     if (v->name || !v->def)
         return;
-    v->name = unique_name(lo, is_complex(out->type.dtype)
-                                  ? p2o_printf(lo->arena, "%s.%s", out->name, part ? "imag" : "real")
-                                  : out->name);
+    v->name =
+        unique_name(lo, is_complex(out->type.dtype)
+                            ? p2o_printf(lo->arena, "%s.%s", out->name, part ? "imag" : "real")
+                            : out->name);
 }
 
 static bool is_size_of_args(const Call *c, Dim d)
@@ -576,7 +602,8 @@ static bool is_size_of_args(const Call *c, Dim d)
     return p2o_dim_is_int(d, NULL);
 }
 
-/* A result that never has elements is made, not computed: kernels differ in what they make of none. */
+/* A result that never has elements is made, not computed: kernels differ in what they make of
+ * none. */
 static bool is_always_empty(const Call *c)
 {
     bool empty = false;
@@ -603,12 +630,14 @@ static void lower_real(Lower *lo, const Call *c, Value **out)
         out[0] = lower_plain(lo, c);
 }
 
-/* The row's own product of one part of the left with one of the right operand; NULL: of a real one's
- * imaginary part. */
-static Value *part_product(Lower *lo, const Call *c, const Arg *left, const Arg *right, int i, int k)
+/* The row's own product of one part of the left with one of the right operand; NULL: of a real
+ * one's imaginary part. */
+static Value *part_product(Lower *lo, const Call *c, const Arg *left, const Arg *right, int i,
+                           int k)
 {
     Value *y = NULL;
-    if ((i && !is_complex(p2o_arg_type(left).dtype)) || (k && !is_complex(p2o_arg_type(right).dtype)))
+    if ((i && !is_complex(p2o_arg_type(left).dtype)) ||
+        (k && !is_complex(p2o_arg_type(right).dtype)))
         return NULL;
     lo->part = i;
     lo->right = right;
@@ -619,7 +648,10 @@ static Value *part_product(Lower *lo, const Call *c, const Arg *left, const Arg 
     return y;
 }
 
-static Value *sum_of(Lower *lo, OnnxOp op, Value *a, Value *b) { return a && b ? emit(lo, op, a, b) : a ? a : b; }
+static Value *sum_of(Lower *lo, OnnxOp op, Value *a, Value *b)
+{
+    return a && b ? emit(lo, op, a, b) : a ? a : b;
+}
 
 /* (a + b i)(c + d i) = ac - bd + (ad + bc) i, for whatever the row multiplies. */
 static void lower_product(Lower *lo, const Call *c, Value **out)
@@ -675,7 +707,8 @@ static void lower_call(Lower *lo, const Call *c)
     lo->b->loc = c->loc;
     lo->b->module = place ? place->module : NULL;
     if (!p2o_op_in_opset(c->op, lo->opset)) {
-        unsupported(lo, c, "opset %d; it can be converted to %d to %d", lo->opset, p2o_op_from(c->op), p2o_op_to(c->op));
+        unsupported(lo, c, "opset %d; it can be converted to %d to %d", lo->opset,
+                    p2o_op_from(c->op), p2o_op_to(c->op));
         return;
     }
     if (complex)
@@ -710,8 +743,8 @@ static void lower_calls(Lower *lo, const Body *body)
     }
 }
 
-/* x as the body's types have it.  Where they know less than x does, it is a value of its own: what is
- * found out about it must not reach x. */
+/* x as the body's types have it.  Where they know less than x does, it is a value of its own: what
+ * is found out about it must not reach x. */
 static Value *input_as(Lower *lo, const Type *t, Value *x)
 {
     bool is_int = t->kind == TY_INT, made_here = !x->def && x->graph == lo->b->graph && !x->tensor;
@@ -763,8 +796,8 @@ static Shape pair_shape_of(Lower *lo, Shape s)
 
 static void note_pair(Lower *lo, const char *what, const char *name)
 {
-    p2o_diag(lo->diags, DIAG_NOTE, 0, "%s '%s' is complex: its last axis holds the real and the imaginary part",
-             what, name);
+    p2o_diag(lo->diags, DIAG_NOTE, 0,
+             "%s '%s' is complex: its last axis holds the real and the imaginary part", what, name);
 }
 
 static void lower_inputs(Lower *lo, const LowerOptions *o)
@@ -773,8 +806,8 @@ static void lower_inputs(Lower *lo, const LowerOptions *o)
     for (size_t i = 0; i < lo->prog->inputs.n; i++) {
         const InputSpec *s = &lo->prog->inputs.at[i];
         if (!s->var) {
-            p2o_diag(lo->diags, DIAG_NOTE, 0, "input '%s' was a constant at capture and is no input of the model",
-                     s->name);
+            p2o_diag(lo->diags, DIAG_NOTE, 0,
+                     "input '%s' was a constant at capture and is no input of the model", s->name);
             continue;
         }
         const char *name = k < o->ninput && o->input_names[k] ? o->input_names[k] : s->name;
@@ -805,7 +838,8 @@ static const char **claim_output_names(Lower *lo, const LowerOptions *o)
         const OutputSpec *s = &lo->prog->outputs.at[i];
         if (s->kind != OUT_USER || s->value.kind == ARG_NONE)
             continue;
-        names[i] = unique_name(lo, k < o->noutput && o->output_names[k] ? o->output_names[k] : s->name);
+        names[i] =
+            unique_name(lo, k < o->noutput && o->output_names[k] ? o->output_names[k] : s->name);
         k++;
     }
     return names;
@@ -816,15 +850,16 @@ static void lower_outputs(Lower *lo, const char **names)
     for (size_t i = 0; i < lo->prog->outputs.n; i++) {
         const OutputSpec *s = &lo->prog->outputs.at[i];
         if (s->kind != OUT_USER) {
-            p2o_diag(lo->diags, DIAG_NOTE, 0, "the program changes '%s'; the model does not return that",
-                     s->name);
+            p2o_diag(lo->diags, DIAG_NOTE, 0,
+                     "the program changes '%s'; the model does not return that", s->name);
             continue;
         }
         if (!names[i])
             continue;
         Value *v = p2o_arg_value(lo, &s->value, p2o_arg_type(&s->value).dtype);
         if (!v) {
-            p2o_diag(lo->diags, DIAG_UNSUPPORTED, 0, "output '%s' is neither a tensor nor a number", names[i]);
+            p2o_diag(lo->diags, DIAG_UNSUPPORTED, 0, "output '%s' is neither a tensor nor a number",
+                     names[i]);
             continue;
         }
         if (is_complex(p2o_arg_type(&s->value).dtype)) {

@@ -3,11 +3,13 @@
 #include <assert.h>
 
 /* Each table ends in a row without a schema. */
-#define TABLES(X) \
-    X(act) X(attn) X(bessel) X(cast) X(control) X(conv) X(create) X(distance) X(factor) X(fft) X(float) X(gamma) X(gradient) \
-    X(histogram) X(index) X(join) X(linalg) X(logic) X(loss) X(math) X(norm) X(orthogonal) X(pad) \
-    X(pool) X(random) X(reduce) X(resize) X(rnn) X(scan) X(scatter) X(solve) \
-    X(singular) X(sort) X(special) X(storage) X(stride) X(sym) X(unary) X(view) X(vision)
+#define TABLES(X)                                                                                  \
+    X(act)                                                                                         \
+    X(attn) X(bessel) X(cast) X(control) X(conv) X(create) X(distance) X(factor) X(fft) X(float)   \
+        X(gamma) X(gradient) X(histogram) X(index) X(join) X(linalg) X(logic) X(loss) X(math)      \
+            X(norm) X(orthogonal) X(pad) X(pool) X(random) X(reduce) X(resize) X(rnn) X(scan)      \
+                X(scatter) X(solve) X(singular) X(sort) X(special) X(storage) X(stride) X(sym)     \
+                    X(unary) X(view) X(vision)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)
@@ -58,7 +60,10 @@ static bool lists_arg(const char *names, const char *arg)
 }
 
 bool p2o_op_counts(const AtenOp *op, const char *arg) { return lists_arg(op->counts, arg); }
-bool p2o_op_varies(const AtenOp *op, const char *arg) { return p2o_op_counts(op, arg) || lists_arg(op->varies, arg); }
+bool p2o_op_varies(const AtenOp *op, const char *arg)
+{
+    return p2o_op_counts(op, arg) || lists_arg(op->varies, arg);
+}
 
 bool p2o_idle_copy(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
 {
@@ -102,7 +107,8 @@ NumberMade p2o_op_made(const AtenOp *op, const char *arg)
 
 NumberRole p2o_op_role(const AtenOp *op, const SchemaArg *a)
 {
-    static const char *const words[] = { "extent", "place", "pad", "rest", "factor", "setting", "none" };
+    static const char *const words[] = { "extent", "place",   "pad", "rest",
+                                         "factor", "setting", "none" };
     int                      i = word_of(op->roles, a->name, words, (int)COUNT_OF(words));
     if (i >= 0)
         return (NumberRole)i;
@@ -110,7 +116,8 @@ NumberRole p2o_op_role(const AtenOp *op, const SchemaArg *a)
         return NUMBER_EXTENT;
     if (a->base == SB_SCALAR || a->base == SB_TENSOR)
         return NUMBER_FACTOR;
-    return p2o_op_varies(op, a->name) ? (a->base == SB_FLOAT ? NUMBER_FACTOR : NUMBER_EXTENT) : NUMBER_SETTING;
+    return p2o_op_varies(op, a->name) ? (a->base == SB_FLOAT ? NUMBER_FACTOR : NUMBER_EXTENT)
+                                      : NUMBER_SETTING;
 }
 
 const AtenOp *p2o_ops_find(const Ops *o, Str key)
@@ -139,14 +146,21 @@ const Schema *p2o_ops_schema(Ops *o, const AtenOp *op)
     return row->schema;
 }
 
-Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc)
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args,
+                   Loc loc)
 {
     const AtenOp *op = p2o_ops_find(o, str_of(target));
     if (!op)
         return NULL;
     Call *c = NEW(p->arena, Call);
-    *c = (Call){ .target = target, .op = op, .schema = p2o_ops_schema(o, op), .nargs = nargs, .nouts = 1,
-                 .args = NEW_N(p->arena, Arg, (size_t)nargs), .outs = NEW(p->arena, Var *), .loc = loc };
+    *c = (Call){ .target = target,
+                 .op = op,
+                 .schema = p2o_ops_schema(o, op),
+                 .nargs = nargs,
+                 .nouts = 1,
+                 .args = NEW_N(p->arena, Arg, (size_t)nargs),
+                 .outs = NEW(p->arena, Var *),
+                 .loc = loc };
     memcpy(c->args, args, (size_t)nargs * sizeof *args);
     if (!p2o_schema_bind(p, c, c->schema))
         return NULL;

@@ -33,13 +33,15 @@ static Value *lower_relu6(Lower *lo, const Call *c)
 static Value *lower_hardtanh(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    return emit(lo, ONNX_Clip, x, number_arg(lo, c, "min_val", x->dtype), number_arg(lo, c, "max_val", x->dtype));
+    return emit(lo, ONNX_Clip, x, number_arg(lo, c, "min_val", x->dtype),
+                number_arg(lo, c, "max_val", x->dtype));
 }
 
 /* x, or slope times it where it is negative. */
 static Value *bent(Lower *lo, Value *x, Value *slope)
 {
-    return choose(lo, emit(lo, ONNX_Less, x, num(lo, x->dtype, 0)), emit(lo, ONNX_Mul, x, slope), x);
+    return choose(lo, emit(lo, ONNX_Less, x, num(lo, x->dtype, 0)), emit(lo, ONNX_Mul, x, slope),
+                  x);
 }
 
 static Value *leaky_relu(Lower *lo, Value *x, double slope)
@@ -134,7 +136,8 @@ static Value *scaled_elu(Lower *lo, Value *x, double alpha, double scale, double
     if (x->dtype == DT_F64)
         y = times_num(lo, expm1_of(lo, z), alpha);
     else if (input_scale == 1 && scale != 1)
-        return emit_with(lo, ONNX_Selu, ATTRS(attr_float("alpha", alpha), attr_float("gamma", scale)), x);
+        return emit_with(lo, ONNX_Selu,
+                         ATTRS(attr_float("alpha", alpha), attr_float("gamma", scale)), x);
     else
         y = emit_with(lo, ONNX_Elu, ATTRS(attr_float("alpha", alpha)), z);
     if (input_scale == 1 && x->dtype != DT_F64)
@@ -201,22 +204,28 @@ static Value *hard_sigmoid(Lower *lo, Value *x)
     if (x->dtype == DT_F64)
         return emit(lo, ONNX_Clip, plus_num(lo, times_num(lo, x, 1.0 / 6), 0.5), num(lo, DT_F64, 0),
                     num(lo, DT_F64, 1));
-    return emit_with(lo, ONNX_HardSigmoid, ATTRS(attr_float("alpha", 1.0 / 6), attr_float("beta", 0.5)), x);
+    return emit_with(lo, ONNX_HardSigmoid,
+                     ATTRS(attr_float("alpha", 1.0 / 6), attr_float("beta", 0.5)), x);
 }
 
-static Value *lower_hardsigmoid(Lower *lo, const Call *c) { return hard_sigmoid(lo, tensor_arg(lo, c, "self")); }
+static Value *lower_hardsigmoid(Lower *lo, const Call *c)
+{
+    return hard_sigmoid(lo, tensor_arg(lo, c, "self"));
+}
 
 static Value *lower_hardswish(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    return x->dtype == DT_F64 ? emit(lo, ONNX_Mul, x, hard_sigmoid(lo, x)) : emit(lo, ONNX_HardSwish, x);
+    return x->dtype == DT_F64 ? emit(lo, ONNX_Mul, x, hard_sigmoid(lo, x))
+                              : emit(lo, ONNX_HardSwish, x);
 }
 
 /* 0 within lambd of 0.  ONNX's Shrink would make NaN 0 too. */
 static Value *lower_hardshrink(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    Value *small = emit(lo, ONNX_LessOrEqual, emit(lo, ONNX_Abs, x), number_arg(lo, c, "lambd", x->dtype));
+    Value *small =
+        emit(lo, ONNX_LessOrEqual, emit(lo, ONNX_Abs, x), number_arg(lo, c, "lambd", x->dtype));
     return choose(lo, small, num(lo, x->dtype, 0), x);
 }
 
@@ -238,7 +247,8 @@ static Value *lower_threshold(Lower *lo, const Call *c)
                   number_arg(lo, c, "value", t), x);
 }
 
-/* log(1 + exp(beta x)) / beta, and x itself beyond the threshold: from 20 on there is no difference. */
+/* log(1 + exp(beta x)) / beta, and x itself beyond the threshold: from 20 on there is no
+ * difference. */
 static Value *lower_softplus(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
@@ -272,7 +282,8 @@ static void lower_log_sigmoid_forward(Lower *lo, const Call *c, Value **out)
 {
     out[0] = lower_log_sigmoid(lo, c);
     if (c->outs[1])
-        out[1] = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, tensor_arg(lo, c, "self"))));
+        out[1] =
+            emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, emit(lo, ONNX_Abs, tensor_arg(lo, c, "self"))));
 }
 
 static void shape_glu(Infer *in, const Call *c)
@@ -296,7 +307,8 @@ static Value *lower_glu(Lower *lo, const Call *c)
     int    dim;
     p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
     if (lo->opset >= 18)
-        emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", dim), attr_int("num_outputs", 2)), 2, half, x);
+        emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", dim), attr_int("num_outputs", 2)), 2, half,
+                  x);
     else
         emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", dim)), 2, half, x);
     return emit(lo, ONNX_Mul, half[0], emit(lo, ONNX_Sigmoid, half[1]));
@@ -340,7 +352,10 @@ static Value *softmax_like(Lower *lo, const Call *c, OnnxOp op)
 }
 
 static Value *lower_softmax(Lower *lo, const Call *c) { return softmax_like(lo, c, ONNX_Softmax); }
-static Value *lower_log_softmax(Lower *lo, const Call *c) { return softmax_like(lo, c, ONNX_LogSoftmax); }
+static Value *lower_log_softmax(Lower *lo, const Call *c)
+{
+    return softmax_like(lo, c, ONNX_LogSoftmax);
+}
 
 /* 0 where everything along dim is -infinity. */
 static Value *lower_safe_softmax(Lower *lo, const Call *c)
@@ -376,8 +391,8 @@ const AtenOp p2o_ops_act[] = {
       shape_float_only, .lower = lower_elu },
     { "selu(Tensor self) -> Tensor", shape_float_only, .lower = lower_selu },
     { "celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape_float_only, .lower = lower_celu },
-    { "gelu(Tensor self, *, str approximate='none') -> Tensor", shape_float_only, .lower = lower_gelu,
-      .limits = "approximate 'none' and 'tanh'" },
+    { "gelu(Tensor self, *, str approximate='none') -> Tensor", shape_float_only,
+      .lower = lower_gelu, .limits = "approximate 'none' and 'tanh'" },
     { "silu(Tensor self) -> Tensor", shape_float_only, .lower = lower_silu },
     { "mish(Tensor self) -> Tensor", shape_float_only, .lower = lower_mish },
     { "hardsigmoid(Tensor self) -> Tensor", shape_float_only, .lower = lower_hardsigmoid },
@@ -391,8 +406,8 @@ const AtenOp p2o_ops_act[] = {
     { "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape_float_only,
       .lower = lower_softplus },
     { "log_sigmoid(Tensor self) -> Tensor", shape_float_only, .lower = lower_log_sigmoid },
-    { "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", shape_log_sigmoid_forward,
-      .lower_many = lower_log_sigmoid_forward },
+    { "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+      shape_log_sigmoid_forward, .lower_many = lower_log_sigmoid_forward },
     { "glu(Tensor self, int dim=-1) -> Tensor", shape_glu, .lower = lower_glu },
     { "sigmoid(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Sigmoid },
     { "special_expit(Tensor self) -> Tensor", p2o_rule_float, .onnx = ONNX_Sigmoid },
@@ -407,8 +422,8 @@ const AtenOp p2o_ops_act[] = {
       .lower = lower_safe_softmax },
     { "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", shape_softmax,
       .lower = lower_log_softmax },
-    { "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", shape_softmax,
-      .lower = lower_log_softmax },
+    { "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+      shape_softmax, .lower = lower_log_softmax },
     { "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape_half_softmax,
       .lower = lower_log_softmax },
     { 0 },

@@ -79,7 +79,8 @@ static Value *repeat_heads(Lower *lo, Value *x, Dim heads)
         times = p2o_dim_floordiv(lo->dims, heads, size_at(x, at));
     if (dim_is(times, 1))
         return x;
-    Dim *wide = p2o_shape_copy(lo->arena, x->shape, 1), *joined = p2o_shape_copy(lo->arena, x->shape, 0);
+    Dim *wide = p2o_shape_copy(lo->arena, x->shape, 1),
+        *joined = p2o_shape_copy(lo->arena, x->shape, 0);
     joined[at] = heads;
     for (int i = rank(x); i > at + 1; i--)
         wide[i] = wide[i - 1];
@@ -109,7 +110,8 @@ static Value *causal_mask(Lower *lo, Dim nq, Dim nk)
 
 /* softmax(q k' * scale + mask), no mask being NULL.  A row whose keys are all masked is 0, not NaN,
  * which only a mask from outside can cause. */
-static Value *attention_probs(Lower *lo, Value *q, Value *k, Value *scale, Value *mask, bool may_hide_all)
+static Value *attention_probs(Lower *lo, Value *q, Value *k, Value *scale, Value *mask,
+                              bool may_hide_all)
 {
     DType  t = q->dtype;
     Value *scores = emit(lo, ONNX_MatMul, emit(lo, ONNX_Mul, q, scale), swap_last_two(lo, k));
@@ -127,7 +129,8 @@ static Value *attention_probs(Lower *lo, Value *q, Value *k, Value *scale, Value
 
 static void lower_sdpa(Lower *lo, const Call *c, Value **out)
 {
-    Value *q = tensor_arg(lo, c, "query"), *k = tensor_arg(lo, c, "key"), *v = tensor_arg(lo, c, "value");
+    Value *q = tensor_arg(lo, c, "query"), *k = tensor_arg(lo, c, "key"),
+          *v = tensor_arg(lo, c, "value");
     Value *mask = mask_name(c) ? tensor_arg(lo, c, mask_name(c)) : NULL;
     bool   causal = bool_arg(c, "is_causal");
 
@@ -162,13 +165,15 @@ static bool must_be_heads(Infer *in, const Call *c, const char *name, const char
     return must_rank(in, c, name, 3) &&
            must_equal(in, c, dim_at(shape_arg(c, name), -1), int_dim(in, e), "embedding size") &&
            must_rank(in, c, "qkv_weight", 2) &&
-           must_equal(in, c, shape_arg(c, "qkv_weight").at[0], int_dim(in, 3 * e), "rows of qkv_weight");
+           must_equal(in, c, shape_arg(c, "qkv_weight").at[0], int_dim(in, 3 * e),
+                      "rows of qkv_weight");
 }
 
 static void shape_native_mha(Infer *in, const Call *c)
 {
     Type q = type_arg(c, "query"), k = type_arg(c, "key");
-    if (!must_be_heads(in, c, "query", "num_head") || !must_rank(in, c, "key", 3) || !must_rank(in, c, "value", 3))
+    if (!must_be_heads(in, c, "query", "num_head") || !must_rank(in, c, "key", 3) ||
+        !must_rank(in, c, "value", 3))
         return;
     set_out(in, c, 0, q.dtype, q.shape);
     if (!bool_arg(c, "need_weights"))
@@ -184,7 +189,8 @@ static Value *project(Lower *lo, Value *x, Value *w, Value *b, int64_t from, int
 {
     Dim first = p2o_dim_int(lo->dims, from), end = p2o_dim_int(lo->dims, to);
     w = slice_axis(lo, w, 0, first, end, 1);
-    return emit(lo, ONNX_Add, emit(lo, ONNX_MatMul, x, swap_last_two(lo, w)), slice_axis(lo, b, 0, first, end, 1));
+    return emit(lo, ONNX_Add, emit(lo, ONNX_MatMul, x, swap_last_two(lo, w)),
+                slice_axis(lo, b, 0, first, end, 1));
 }
 
 /* [batch, time, embed] -> [batch, heads, time, embed / heads] */
@@ -207,7 +213,8 @@ static Value *seen_mask(Lower *lo, const Call *c)
     return emit(lo, ONNX_Not, hidden);
 }
 
-static Value *fused_attention(Lower *lo, const Call *c, Value *const *qkv, int64_t heads, Value **probs)
+static Value *fused_attention(Lower *lo, const Call *c, Value *const *qkv, int64_t heads,
+                              Value **probs)
 {
     int64_t e = int_arg(c, "embed_dim");
     Value  *w = tensor_arg(lo, c, "qkv_weight"), *b = tensor_arg(lo, c, "qkv_bias"), *part[3];
@@ -215,18 +222,22 @@ static Value *fused_attention(Lower *lo, const Call *c, Value *const *qkv, int64
         part[i] = apart(lo, project(lo, qkv[i], w, b, i * e, (i + 1) * e), heads);
     Value *scale = num(lo, w->dtype, 1 / sqrt((double)e / (double)heads));
     *probs = attention_probs(lo, part[0], part[1], scale, seen_mask(lo, c), false);
-    Value *y = reshape(lo, swap_dims(lo, emit(lo, ONNX_MatMul, *probs, part[2]), 1, 2), qkv[0]->shape);
+    Value *y =
+        reshape(lo, swap_dims(lo, emit(lo, ONNX_MatMul, *probs, part[2]), 1, 2), qkv[0]->shape);
     return project(lo, y, tensor_arg(lo, c, "proj_weight"), tensor_arg(lo, c, "proj_bias"), 0, e);
 }
 
 static void lower_native_mha(Lower *lo, const Call *c, Value **out)
 {
-    Value *qkv[3] = { tensor_arg(lo, c, "query"), tensor_arg(lo, c, "key"), tensor_arg(lo, c, "value") };
+    Value        *qkv[3] = { tensor_arg(lo, c, "query"), tensor_arg(lo, c, "key"),
+                             tensor_arg(lo, c, "value") };
     Value *probs;
     const int64_t heads = 1;
     out[0] = fused_attention(lo, c, qkv, int_arg(c, "num_head"), &probs);
     if (bool_arg(c, "need_weights"))
-        out[1] = bool_arg(c, "average_attn_weights") ? reduce(lo, ONNX_ReduceMean, probs, &heads, 1, false) : probs;
+        out[1] = bool_arg(c, "average_attn_weights")
+                     ? reduce(lo, ONNX_ReduceMean, probs, &heads, 1, false)
+                     : probs;
 }
 
 static void shape_encoder_layer(Infer *in, const Call *c)
@@ -271,25 +282,38 @@ static Value *lower_encoder_layer(Lower *lo, const Call *c)
 #define QKV        "Tensor query, Tensor key, Tensor value, "
 #define NO_DROPOUT "no dropout; a mask or is_causal, not both"
 #define DROPOUT    "float dropout_p=0., bool is_causal=False, "
-#define FLASH_RETS "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
+#define FLASH_RETS                                                                                 \
+    "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
 #define ONLY_FIRST "only the first result"
 
 const AtenOp p2o_ops_attn[] = {
     { "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },
-    { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+    { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT
+      "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
       shape_sdpa_math, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },
-    { "_scaled_dot_product_flash_attention_for_cpu(" QKV DROPOUT "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    { "_scaled_dot_product_flash_attention_for_cpu(" QKV DROPOUT
+      "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
-    { "_scaled_dot_product_flash_attention(" QKV DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
+    { "_scaled_dot_product_flash_attention(" QKV DROPOUT
+      "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS
+      "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
-    { "_scaled_dot_product_efficient_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+    { "_scaled_dot_product_efficient_attention(" QKV
+      "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT
+      "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
-    { "_scaled_dot_product_cudnn_attention(" QKV "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    { "_scaled_dot_product_cudnn_attention(" QKV
+      "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT
+      "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS
+      "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
-    { "_scaled_dot_product_fused_attention_overrideable(" QKV "Tensor? attn_bias=None, " DROPOUT "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    { "_scaled_dot_product_fused_attention_overrideable(" QKV "Tensor? attn_bias=None, " DROPOUT
+      "bool return_debug_mask=False, *, float? scale=None) -> " FLASH_RETS
+      "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
-    { "_native_multi_head_attention(" QKV "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+    { "_native_multi_head_attention(" QKV
+      "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
       shape_native_mha, .lower_many = lower_native_mha, .limits = "bool masks" },
     { "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
       shape_encoder_layer, .lower = lower_encoder_layer, .limits = "bool masks" },

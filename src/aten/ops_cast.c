@@ -1,8 +1,8 @@
 /* Conversions: dtype, copies, and numbers out of tensors and back.
  *
- * Devices, layouts in memory and copies mean nothing in a graph of values: only the dtype is left of
- * them.  ONNX's Cast is PyTorch's: floats to integers are cut toward zero, to bool they are compared
- * with 0. */
+ * Devices, layouts in memory and copies mean nothing in a graph of values: only the dtype is left
+ * of them.  ONNX's Cast is PyTorch's: floats to integers are cut toward zero, to bool they are
+ * compared with 0. */
 #include "aten/lower.h"
 
 /* An argument that says what dtype results have: a dtype, its number, or a tensor that has it. */
@@ -35,7 +35,10 @@ static void shape_to(Infer *in, const Call *c)
         cast_result(in, c, wanted_dtype(c, type_arg(c, "self").dtype));
 }
 
-static Value *lower_to(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", out_dtype(c, 0)); }
+static Value *lower_to(Lower *lo, const Call *c)
+{
+    return tensor_as(lo, c, "self", out_dtype(c, 0));
+}
 
 /* _cast_Float and its like: the dtype is in the name. */
 static void shape_cast_named(Infer *in, const Call *c)
@@ -91,11 +94,15 @@ static Value *lower_item(Lower *lo, const Call *c)
 
 static void shape_is_nonzero(Infer *in, const Call *c)
 {
-    if (must_equal(in, c, shape_nelem(in->dims, shape_arg(c, "self")), int_dim(in, 1), "number of elements"))
+    if (must_equal(in, c, shape_nelem(in->dims, shape_arg(c, "self")), int_dim(in, 1),
+                   "number of elements"))
         set_bool(in, c, 0);
 }
 
-static Value *lower_is_nonzero(Lower *lo, const Call *c) { return cast(lo, only_element(lo, c), DT_BOOL); }
+static Value *lower_is_nonzero(Lower *lo, const Call *c)
+{
+    return cast(lo, only_element(lo, c), DT_BOOL);
+}
 
 /* PyTorch gives a number the default dtype here, whatever it is. */
 static void shape_scalar_tensor(Infer *in, const Call *c)
@@ -103,28 +110,49 @@ static void shape_scalar_tensor(Infer *in, const Call *c)
     set_out(in, c, 0, dtype_arg(c, "dtype", default_dtype(c)), (Shape){ 0, NULL });
 }
 
-static Value *lower_scalar_tensor(Lower *lo, const Call *c) { return number_arg(lo, c, "s", out_dtype(c, 0)); }
+static Value *lower_scalar_tensor(Lower *lo, const Call *c)
+{
+    return number_arg(lo, c, "s", out_dtype(c, 0));
+}
 
-#define TO_TAIL ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
-#define FACTORY "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define TO_TAIL                                                                                    \
+    ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+#define FACTORY                                                                                    \
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define ROW_TO(head)     { head, shape_to, .lower = lower_to }
-#define ROW_NAMED(name)  { "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor", shape_cast_named, \
-                           .lower = lower_to }
-#define ROW_ALIAS(name)  { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_unchanged, \
-                           .idle = p2o_idle_copy }
+#define ROW_NAMED(name)                                                                            \
+    {                                                                                              \
+        "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor", shape_cast_named,        \
+            .lower = lower_to                                                                      \
+    }
+#define ROW_ALIAS(name)                                                                            \
+    {                                                                                              \
+        name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_unchanged,             \
+                                                             .idle = p2o_idle_copy                 \
+    }
 
 const AtenOp p2o_ops_cast[] = {
     ROW_TO("to.dtype(Tensor(a) self, ScalarType dtype" TO_TAIL),
     ROW_TO("to.device(Tensor(a) self, Device device, ScalarType dtype" TO_TAIL),
     ROW_TO("to.other(Tensor(a) self, Tensor other" TO_TAIL),
     ROW_TO("to.dtype_layout(Tensor(a) self, *, " FACTORY TO_TAIL),
-    ROW_TO("to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
-    ROW_TO("to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
-    ROW_TO("to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
-    ROW_TO("_to_copy(Tensor self, *, " FACTORY ", bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"),
+    ROW_TO(
+        "to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
+    ROW_TO(
+        "to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
+    ROW_TO(
+        "to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"),
+    ROW_TO("_to_copy(Tensor self, *, " FACTORY
+           ", bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"),
     ROW_TO("type_as(Tensor self, Tensor other) -> Tensor"),
-    ROW_NAMED("Byte"), ROW_NAMED("Char"), ROW_NAMED("Short"), ROW_NAMED("Int"),
-    ROW_NAMED("Long"), ROW_NAMED("Half"), ROW_NAMED("Float"), ROW_NAMED("Double"),
+    ROW_NAMED("Byte"),
+    ROW_NAMED("Char"),
+    ROW_NAMED("Short"),
+    ROW_NAMED("Int"),
+    ROW_NAMED("Long"),
+    ROW_NAMED("Half"),
+    ROW_NAMED("Float"),
+    ROW_NAMED("Double"),
     { "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", p2o_rule_same,
       .lower = lower_unchanged, .idle = p2o_idle_copy },
     ROW_ALIAS("detach"),
@@ -136,8 +164,10 @@ const AtenOp p2o_ops_cast[] = {
     { "item(Tensor self) -> Scalar", shape_item, .lower = lower_item },
     { "_local_scalar_dense(Tensor self) -> Scalar", shape_item, .lower = lower_item },
     { "is_nonzero(Tensor self) -> bool", shape_is_nonzero, .lower = lower_is_nonzero },
-    { "scalar_tensor(Scalar s, *, " FACTORY ") -> Tensor", shape_scalar_tensor, .lower = lower_scalar_tensor },
-    /* torch.tensor([n, 2.5]) asks for the dtype its items have in common; the calls that follow know it. */
+    { "scalar_tensor(Scalar s, *, " FACTORY ") -> Tensor", shape_scalar_tensor,
+      .lower = lower_scalar_tensor },
+    /* torch.tensor([n, 2.5]) asks for the dtype its items have in common; the calls that follow
+       know it. */
     { "promote_types(ScalarType type1, ScalarType type2) -> ScalarType", p2o_rule_none },
     { 0 },
 };

@@ -1,9 +1,9 @@
 /* How operators act on complex tensors.
  *
- * ONNX Runtime has no complex numbers: a complex tensor is a pair of real Values, joined along a last
- * axis of 2 only where a model begins and ends.  What moves, adds or sums elements does so with each
- * part; products are four real ones; the rest is written out here.  An operator that is not in the
- * table refuses complex tensors. */
+ * ONNX Runtime has no complex numbers: a complex tensor is a pair of real Values, joined along a
+ * last axis of 2 only where a model begins and ends.  What moves, adds or sums elements does so
+ * with each part; products are four real ones; the rest is written out here.  An operator that is
+ * not in the table refuses complex tensors. */
 #include "aten/lower.h"
 
 static void shape_parts(Infer *in, const Call *c)
@@ -18,7 +18,10 @@ static void put_complex(Lower *lo, const Call *c, Complex z, Value **out)
     out[1] = cast(lo, z.im, out_dtype(c, 0));
 }
 
-static Complex self_parts(Lower *lo, const Call *c) { return complex_arg(lo, c, c->schema->args[0].name); }
+static Complex self_parts(Lower *lo, const Call *c)
+{
+    return complex_arg(lo, c, c->schema->args[0].name);
+}
 
 static Value *squared(Lower *lo, Value *x) { return emit(lo, ONNX_Mul, x, x); }
 
@@ -57,14 +60,19 @@ static Complex over(Lower *lo, Complex a, Value *real)
     return (Complex){ emit(lo, ONNX_Div, a.re, real), emit(lo, ONNX_Div, a.im, real) };
 }
 
-static Complex conjugate(Lower *lo, Complex z) { return (Complex){ z.re, emit(lo, ONNX_Neg, z.im) }; }
+static Complex conjugate(Lower *lo, Complex z)
+{
+    return (Complex){ z.re, emit(lo, ONNX_Neg, z.im) };
+}
 
 /* a / b = a conj(b) / |b|^2 */
 static Complex quotient(Lower *lo, Complex a, Complex b)
 {
     if (!a.im)
         return (Complex){ emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.re), squared_size(lo, b)),
-                          emit(lo, ONNX_Neg, emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.im), squared_size(lo, b))) };
+                          emit(lo, ONNX_Neg,
+                               emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.im),
+                                    squared_size(lo, b))) };
     return over(lo, times(lo, a, conjugate(lo, b)), squared_size(lo, b));
 }
 
@@ -117,7 +125,8 @@ static void complex_div(Lower *lo, const Call *c, Value **out)
 {
     DType t = out_dtype(c, 0);
     Complex b = complex_as(lo, c, "other", t), a = complex_as(lo, c, "self", t);
-    put_complex(lo, c, b.im ? quotient(lo, widened(lo, a), widened(lo, b)) : over(lo, a, b.re), out);
+    put_complex(lo, c, b.im ? quotient(lo, widened(lo, a), widened(lo, b)) : over(lo, a, b.re),
+                out);
 }
 
 static void complex_reciprocal(Lower *lo, const Call *c, Value **out)
@@ -137,7 +146,8 @@ static void complex_pow(Lower *lo, const Call *c, Value **out)
 {
     double  e;
     Complex z = complex_as(lo, c, "self", out_dtype(c, 0)), y = { NULL, NULL };
-    if (!p2o_number_is_const(p2o_call_arg(c, "exponent"), &e) || e < 1 || e > 1024 || e != (double)(int)e) {
+    if (!p2o_number_is_const(p2o_call_arg(c, "exponent"), &e) || e < 1 || e > 1024 ||
+        e != (double)(int)e) {
         unsupported(lo, c, "a power of complex tensors that is no whole number from 1 to 1024");
         return;
     }
@@ -150,7 +160,10 @@ static void complex_pow(Lower *lo, const Call *c, Value **out)
     put_complex(lo, c, y, out);
 }
 
-static void complex_abs(Lower *lo, const Call *c, Value **out) { out[0] = size_of(lo, self_parts(lo, c)); }
+static void complex_abs(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = size_of(lo, self_parts(lo, c));
+}
 
 static void complex_angle(Lower *lo, const Call *c, Value **out)
 {
@@ -170,7 +183,10 @@ static void complex_sgn(Lower *lo, const Call *c, Value **out)
 {
     Complex z = self_parts(lo, c);
     Value  *size = size_of(lo, z), *zero = num(lo, size->dtype, 0);
-    put_complex(lo, c, over(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)), out);
+    put_complex(
+        lo, c,
+        over(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)),
+        out);
 }
 
 /* e^re (cos im + i sin im) */
@@ -199,14 +215,19 @@ static Value *parts_equal(Lower *lo, const Call *c)
 }
 
 static void complex_eq(Lower *lo, const Call *c, Value **out) { out[0] = parts_equal(lo, c); }
-static void complex_ne(Lower *lo, const Call *c, Value **out) { out[0] = emit(lo, ONNX_Not, parts_equal(lo, c)); }
+static void complex_ne(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = emit(lo, ONNX_Not, parts_equal(lo, c));
+}
 
 /* conj(self) . other */
 static void complex_vdot(Lower *lo, const Call *c, Value **out)
 {
     Complex a = complex_arg(lo, c, "self"), b = complex_arg(lo, c, "other");
-    out[0] = emit(lo, ONNX_Add, emit(lo, ONNX_MatMul, a.re, b.re), emit(lo, ONNX_MatMul, a.im, b.im));
-    out[1] = emit(lo, ONNX_Sub, emit(lo, ONNX_MatMul, a.re, b.im), emit(lo, ONNX_MatMul, a.im, b.re));
+    out[0] =
+        emit(lo, ONNX_Add, emit(lo, ONNX_MatMul, a.re, b.re), emit(lo, ONNX_MatMul, a.im, b.im));
+    out[1] =
+        emit(lo, ONNX_Sub, emit(lo, ONNX_MatMul, a.re, b.im), emit(lo, ONNX_MatMul, a.im, b.re));
 }
 
 static void complex_full(Lower *lo, const Call *c, Value **out)
@@ -215,7 +236,8 @@ static void complex_full(Lower *lo, const Call *c, Value **out)
     Complex     z = complex_as(lo, c, name, out_dtype(c, 0));
     out[0] = expand(lo, z.re, out_shape(c, 0));
     if (is_complex(c->outs[0]->type.dtype))
-        out[1] = z.im ? expand(lo, z.im, out_shape(c, 0)) : full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
+        out[1] = z.im ? expand(lo, z.im, out_shape(c, 0))
+                      : full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
 }
 
 static const ComplexOp complex_ops[] = {

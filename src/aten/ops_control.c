@@ -1,9 +1,9 @@
 /* Control flow: operators whose arguments are bodies.
  *
- * A body is typed by its operands and lowered into a graph of its own.  It sees the values around it, so
- * operands that stay the same need no input: only what goes round a loop has one.  Sizes that a branch or
- * a round may change are symbols known at run time.  Operators that merely run their body are gone: its
- * calls stand in their place (aten/functional.c). */
+ * A body is typed by its operands and lowered into a graph of its own.  It sees the values around
+ * it, so operands that stay the same need no input: only what goes round a loop has one.  Sizes
+ * that a branch or a round may change are symbols known at run time.  Operators that merely run
+ * their body are gone: its calls stand in their place (aten/functional.c). */
 #include "aten/lower.h"
 
 static Body *body_arg(const Call *c, const char *name) { return p2o_call_arg(c, name)->body; }
@@ -52,13 +52,15 @@ static bool is_same_size(Infer *in, const Call *c, Dim a, Dim b)
 
 static bool must_be_alike(Infer *in, Type a, Type b, const char *what, int i)
 {
-    if (a.kind == b.kind && (a.kind != TY_TENSOR || (a.dtype == b.dtype && a.shape.rank == b.shape.rank)))
+    if (a.kind == b.kind &&
+        (a.kind != TY_TENSOR || (a.dtype == b.dtype && a.shape.rank == b.shape.rank)))
         return true;
     if (a.kind != TY_TENSOR || b.kind != TY_TENSOR)
         rule_unsupported(in, "%s %d is of two kinds", what, i);
     else
-        rule_unsupported(in, "%s %d is %s of rank %d or %s of rank %d", what, i, p2o_dtype_text(a.dtype),
-                         a.shape.rank, p2o_dtype_text(b.dtype), b.shape.rank);
+        rule_unsupported(in, "%s %d is %s of rank %d or %s of rank %d", what, i,
+                         p2o_dtype_text(a.dtype), a.shape.rank, p2o_dtype_text(b.dtype),
+                         b.shape.rank);
     return false;
 }
 
@@ -78,7 +80,8 @@ static void set_either(Infer *in, const Call *c, int i, Type a, Type b)
     if (!c->outs[i] || !must_be_alike(in, a, b, "result", i))
         return;
     if (a.kind != TY_TENSOR) {
-        set_number(in, c, i, a.kind, a.kind == TY_INT && is_same_size(in, c, a.value, b.value) ? a.value : NULL);
+        set_number(in, c, i, a.kind,
+                   a.kind == TY_INT && is_same_size(in, c, a.value, b.value) ? a.value : NULL);
         return;
     }
     Dim *at = p2o_shape_copy(in->arena, a.shape, 0);
@@ -104,7 +107,8 @@ static void shape_cond(Infer *in, const Call *c)
     Operands    given = { 0 };
     add_operands(in, &given, c, "operands");
     if (!must_decide(in, type_arg(c, "pred")) || !must_take(in, yes, given.n, c->nouts) ||
-        !must_take(in, no, given.n, c->nouts) || !infer_body(in, yes, given.at) || !infer_body(in, no, given.at))
+        !must_take(in, no, given.n, c->nouts) || !infer_body(in, yes, given.at) ||
+        !infer_body(in, no, given.at))
         return;
     for (int i = 0; i < c->nouts; i++)
         set_either(in, c, i, type_returned(yes, i), type_returned(no, i));
@@ -167,7 +171,8 @@ static void set_carried(Infer *in, const Call *c, int i, Type start, Type t)
         Dim later = p2o_resolve(in->bind, t.shape.at[k]);
         if (!p2o_dim_is_sym(later))
             rule_unsupported(in, "axis %d of carried value %d is %s at first, later %s", k, i,
-                             p2o_dim_text(in->dims, start.shape.at[k]), p2o_dim_text(in->dims, later));
+                             p2o_dim_text(in->dims, start.shape.at[k]),
+                             p2o_dim_text(in->dims, later));
         at[k] = data_dim(in, c, i, k);
     }
     set_out(in, c, i, start.dtype, (Shape){ start.shape.rank, at });
@@ -226,8 +231,8 @@ static void shape_scanning(Infer *in, const Call *c, const Scanning *s)
         add_operands(in, &given, c, s->init);
     add_operands(in, &given, c, s->along);
     add_operands(in, &given, c, s->rest);
-    if (!take_slices(in, c, s, given.at + n, &length) || c->nouts < n || !must_take(in, body, given.n, c->nouts) ||
-        !infer_body(in, body, given.at))
+    if (!take_slices(in, c, s, given.at + n, &length) || c->nouts < n ||
+        !must_take(in, body, given.n, c->nouts) || !infer_body(in, body, given.at))
         return;
     for (int i = 0; i < c->nouts; i++) {
         Type t = type_returned(body, i);
@@ -272,8 +277,10 @@ static void operand_values(Lower *lo, const Call *c, const char *list, Value **o
 {
     for (int i = 0; i < list_len(c, list); i++) {
         Type t = type_item(c, list, i);
-        out[i] = t.kind == TY_INT || t.kind == TY_NONE ? NULL
-               : p2o_arg_value(lo, &p2o_call_arg(c, list)->items[i], t.kind == TY_FLOAT ? DT_F64 : t.dtype);
+        out[i] = t.kind == TY_INT || t.kind == TY_NONE
+                     ? NULL
+                     : p2o_arg_value(lo, &p2o_call_arg(c, list)->items[i],
+                                     t.kind == TY_FLOAT ? DT_F64 : t.dtype);
     }
 }
 
@@ -296,7 +303,8 @@ static bool needs_value(const Call *c, const Body *yes, const Body *no, int i)
 static Graph *lower_branch(Lower *lo, const Call *c, const Body *b, const bool *needed)
 {
     Builder *inner = inner_builder(lo, b);
-    Value  **in = NEW_N(lo->arena, Value *, b->inputs.n + 1), **out = NEW_N(lo->arena, Value *, b->outputs.n + 1);
+    Value  **in = NEW_N(lo->arena, Value *, b->inputs.n + 1),
+          **out = NEW_N(lo->arena, Value *, b->outputs.n + 1);
     operand_values(lo, c, "operands", in);
     if (!p2o_lower_body(lo, inner, b, in, out))
         return NULL;
@@ -316,15 +324,17 @@ static void lower_cond(Lower *lo, const Call *c, Value **out)
         n += needed[i] = needs_value(c, yes, no, i);
     if (n == 0)
         return;
-    Graph *then_graph = lower_branch(lo, c, yes, needed), *else_graph = lower_branch(lo, c, no, needed);
+    Graph *then_graph = lower_branch(lo, c, yes, needed),
+          *else_graph = lower_branch(lo, c, no, needed);
     if (!then_graph || !else_graph) {
         lo->failed = true;
         return;
     }
     Value **all = NEW_N(lo->arena, Value *, (size_t)n);
-    p2o_build_many(lo->b, ONNX_If,
-                   ATTRS(attr_graph("then_branch", then_graph), attr_graph("else_branch", else_graph)),
-                   INPUTS(pred), n, all);
+    p2o_build_many(
+        lo->b, ONNX_If,
+        ATTRS(attr_graph("then_branch", then_graph), attr_graph("else_branch", else_graph)),
+        INPUTS(pred), n, all);
     for (int i = 0, k = 0; i < c->nouts; i++)
         if (needed[i])
             out[i] = all[k++];
@@ -342,15 +352,17 @@ static Value *lower_test(Lower *lo, Builder *b, const Body *cond, Value *const *
     return p2o_lower_body(lo, b, cond, in, &test) ? as_scalar(lo, b, test) : NULL;
 }
 
-/* The condition is computed twice: before the loop, and at the end of each round with its results.  In
- * either place the body's symbols stand for other sizes than elsewhere, so each has a builder of its own. */
+/* The condition is computed twice: before the loop, and at the end of each round with its results.
+ * In either place the body's symbols stand for other sizes than elsewhere, so each has a builder of
+ * its own. */
 static void lower_while_loop(Lower *lo, const Call *c, Value **out)
 {
     const Body *cond = body_arg(c, "cond_fn"), *body = body_arg(c, "body_fn");
     int         n = list_len(c, "carried_inputs");
     Builder    *inner = inner_builder(lo, body);
     Graph      *g = inner->graph;
-    Value     **start = NEW_N(lo->arena, Value *, (size_t)n + 2), **next = NEW_N(lo->arena, Value *, (size_t)n + 1);
+    Value     **start = NEW_N(lo->arena, Value *, (size_t)n + 2),
+          **next = NEW_N(lo->arena, Value *, (size_t)n + 1);
     Value     **in = NEW_N(lo->arena, Value *, body->inputs.n + 1);
 
     if (n == 0)
@@ -399,21 +411,31 @@ static void lower_scanning(Lower *lo, const Call *c, const Scanning *s, Value **
         return;
     for (int i = 0; i < c->nouts; i++)
         give_back(lo, inner->graph, back[i]);
-    p2o_build_many(lo->b, ONNX_Scan, ATTRS(attr_graph("body", inner->graph), attr_int("num_scan_inputs", nalong)),
+    p2o_build_many(lo->b, ONNX_Scan,
+                   ATTRS(attr_graph("body", inner->graph), attr_int("num_scan_inputs", nalong)),
                    nin, given, c->nouts, out);
 }
 
-static void lower_scan(Lower *lo, const Call *c, Value **out) { lower_scanning(lo, c, &scan_args, out); }
-static void lower_map(Lower *lo, const Call *c, Value **out) { lower_scanning(lo, c, &map_args, out); }
+static void lower_scan(Lower *lo, const Call *c, Value **out)
+{
+    lower_scanning(lo, c, &scan_args, out);
+}
+static void lower_map(Lower *lo, const Call *c, Value **out)
+{
+    lower_scanning(lo, c, &map_args, out);
+}
 
 const AtenOp p2o_ops_control[] = {
-    { "higher_order::cond(any pred, Body true_fn, Body false_fn, any[] operands) -> any[]", shape_cond,
-      .lower_many = lower_cond, .limits = "both bodies' results of one type; no writes to operands" },
+    { "higher_order::cond(any pred, Body true_fn, Body false_fn, any[] operands) -> any[]",
+      shape_cond, .lower_many = lower_cond,
+      .limits = "both bodies' results of one type; no writes to operands" },
     { "higher_order::while_loop(Body cond_fn, Body body_fn, any[] carried_inputs, any[] additional_inputs) -> any[]",
-      shape_while_loop, .lower_many = lower_while_loop, .limits = "carried tensors of fixed type and rank" },
-    { "higher_order::scan(Body combine_fn, any[] init, any[] xs, any[] additional_inputs) -> any[]", shape_scan,
-      .lower_many = lower_scan, .limits = "carried tensors of fixed shape" },
-    { "higher_order::map_impl(Body f, any[] xs, any[] pos_args) -> any[]", shape_map, .lower_many = lower_map },
+      shape_while_loop, .lower_many = lower_while_loop,
+      .limits = "carried tensors of fixed type and rank" },
+    { "higher_order::scan(Body combine_fn, any[] init, any[] xs, any[] additional_inputs) -> any[]",
+      shape_scan, .lower_many = lower_scan, .limits = "carried tensors of fixed shape" },
+    { "higher_order::map_impl(Body f, any[] xs, any[] pos_args) -> any[]", shape_map,
+      .lower_many = lower_map },
     { "_print(str s) -> ()", p2o_rule_none, .limits = "prints nothing" },
     { 0 },
 };

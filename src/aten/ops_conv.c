@@ -184,7 +184,8 @@ static void shape_conv(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, (Shape){ x.shape.rank, at });
 }
 
-static const int64_t *conv_ints(Lower *lo, const Call *c, const char *name, int n, int64_t otherwise)
+static const int64_t *conv_ints(Lower *lo, const Call *c, const char *name, int n,
+                                int64_t otherwise)
 {
     if (names_arg(c, name))
         return ints_arg(lo, c, name, n);
@@ -268,8 +269,8 @@ static Value *reverse_axes(Lower *lo, Value *x, int first, int n)
                 ints_const(lo, axes, (size_t)n), ints_const(lo, start, (size_t)n));
 }
 
-/* A transpose is a convolution by the reversed kernel over x with zeros between its elements, padded
- * by reach - 1 - padding; at the end there are stride - 1 zeros already. */
+/* A transpose is a convolution by the reversed kernel over x with zeros between its elements,
+ * padded by reach - 1 - padding; at the end there are stride - 1 zeros already. */
 static Value *transposed_input(Lower *lo, const Call *c, Value *x, Shape w)
 {
     int            n = w.rank - 2;
@@ -289,8 +290,8 @@ static Value *transposed_input(Lower *lo, const Call *c, Value *x, Shape w)
     return pad_axes(lo, x, 2, n, pads, 0);
 }
 
-/* Exact in integers and f64: each spatial axis becomes [out, kernel], then one Einsum over channels and
- * kernel, with m the group. */
+/* Exact in integers and f64: each spatial axis becomes [out, kernel], then one Einsum over channels
+ * and kernel, with m the group. */
 static Value *conv_by_windows(Lower *lo, const Call *c, Value *x, Shape out)
 {
     static const char *const forward[] = { NULL, "nmcax,mocx->nmoa", "nmcaxby,mocxy->nmoab",
@@ -446,25 +447,31 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
     pads[0] = pads[1] = int_arg(c, "pad");
     if (x->dtype == DT_F64 || !is_float(x->dtype))
         return unsupported(lo, c, "%s", p2o_dtype_torch(x->dtype));
-    Value *y = emit_with(lo, ONNX_Conv, ATTRS(attr_ints("pads", pads, 2)), x, w, tensor_arg(lo, c, "bias"));
+    Value *y = emit_with(lo, ONNX_Conv, ATTRS(attr_ints("pads", pads, 2)), x, w,
+                         tensor_arg(lo, c, "bias"));
     return transpose(lo, y, (const int64_t[]){ 2, 0, 1 });
 }
 
 #define CONV_ROLES \
     "stride:setting groups:setting kernel_size:setting output_padding:rest"
 #define CONV_ROWS(n)                                                                               \
-    { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "       \
-      "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \
-      shape_conv, .lower = lower_conv, .roles = CONV_ROLES },                \
-    { "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, " \
-      "str padding=\"valid\", SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",               \
-      shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
+    { "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "      \
+      "SymInt[" #n "] padding=0, SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",           \
+      shape_conv, .lower = lower_conv, .roles = CONV_ROLES },                                      \
+    {                                                                                              \
+        "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n           \
+        "] stride=1, "                                                                             \
+        "str padding=\"valid\", SymInt[" #n "] dilation=1, SymInt groups=1) -> Tensor",            \
+            shape_conv, .lower = lower_conv, .roles = CONV_ROLES                                   \
+    }
 
 #define CONV_TRANSPOSE_ROW(name, n)                                                                \
-    { name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "             \
-      "SymInt[" #n "] padding=0, SymInt[" #n "] output_padding=0, SymInt groups=1, "                \
-      "SymInt[" #n "] dilation=1) -> Tensor",                                                      \
-      shape_conv, .lower = lower_conv, .roles = CONV_ROLES }
+    {                                                                                              \
+        name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "          \
+             "SymInt[" #n "] padding=0, SymInt[" #n "] output_padding=0, SymInt groups=1, "        \
+             "SymInt[" #n "] dilation=1) -> Tensor",                                               \
+            shape_conv, .lower = lower_conv, .roles = CONV_ROLES                                   \
+    }
 
 #define CONV_SIZES "SymInt[] stride, SymInt[] padding, SymInt[] dilation"
 #define CONV_ROW(schema) \
@@ -478,25 +485,28 @@ const AtenOp p2o_ops_conv[] = {
     CONV_TRANSPOSE_ROW("conv_transpose2d.input", 2),
     CONV_TRANSPOSE_ROW("conv_transpose3d.input", 3),
     CONV_ROW("convolution(Tensor input, Tensor weight, Tensor? bias, " CONV_SIZES
-                  ", bool transposed, SymInt[] output_padding, SymInt groups)"),
+             ", bool transposed, SymInt[] output_padding, SymInt groups)"),
     CONV_ROW("convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, " CONV_SIZES
-                  ", bool transposed, SymInt[] output_padding, SymInt groups)"),
+             ", bool transposed, SymInt[] output_padding, SymInt groups)"),
     CONV_ROW("_convolution(Tensor input, Tensor weight, Tensor? bias, " CONV_SIZES
-                  ", bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
-                  "bool deterministic, bool cudnn_enabled, bool allow_tf32)"),
+             ", bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
+             "bool deterministic, bool cudnn_enabled, bool allow_tf32)"),
     CONV_ROW("_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, " CONV_SIZES
-                  ", bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
-                  "bool deterministic, bool cudnn_enabled)"),
-    CONV_ROW("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
-             "SymInt[] dilation, SymInt groups)"),
+             ", bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
+             "bool deterministic, bool cudnn_enabled)"),
+    CONV_ROW(
+        "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
+        "SymInt[] dilation, SymInt groups)"),
     CONV_ROW("mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, SymInt[] padding, "
              "SymInt[] stride, SymInt[] dilation, SymInt groups)"),
-    CONV_ROW("cudnn_convolution(Tensor self, Tensor weight, SymInt[] padding, SymInt[] stride, "
-             "SymInt[] dilation, SymInt groups, bool benchmark, bool deterministic, bool allow_tf32)"),
+    CONV_ROW(
+        "cudnn_convolution(Tensor self, Tensor weight, SymInt[] padding, SymInt[] stride, "
+        "SymInt[] dilation, SymInt groups, bool benchmark, bool deterministic, bool allow_tf32)"),
     CONV_ROW("cudnn_convolution_transpose(Tensor self, Tensor weight, SymInt[] padding, "
-                  "SymInt[] output_padding, SymInt[] stride, SymInt[] dilation, SymInt groups, "
-                  "bool benchmark, bool deterministic, bool allow_tf32)"),
-    { "cudnn_convolution_relu(Tensor self, Tensor weight, Tensor? bias, " CONV_SIZES ", SymInt groups) -> Tensor",
+             "SymInt[] output_padding, SymInt[] stride, SymInt[] dilation, SymInt groups, "
+             "bool benchmark, bool deterministic, bool allow_tf32)"),
+    { "cudnn_convolution_relu(Tensor self, Tensor weight, Tensor? bias, " CONV_SIZES
+      ", SymInt groups) -> Tensor",
       shape_conv, .lower = lower_conv_relu, .roles = CONV_ROLES },
     CONV_ROW("_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, "
              "SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation)"),
@@ -504,22 +514,25 @@ const AtenOp p2o_ops_conv[] = {
              "SymInt[3] stride, SymInt[3] padding, SymInt[3] dilation)"),
     CONV_ROW("thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, "
              "SymInt[2] stride=1, SymInt[2] padding=0)"),
-    CONV_ROW("_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, "
-             "SymInt[2] stride, SymInt[2] padding)"),
+    CONV_ROW(
+        "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, "
+        "SymInt[2] stride, SymInt[2] padding)"),
     CONV_ROW("slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, "
              "SymInt[3] stride=1, SymInt[3] padding=0)"),
     CONV_ROW("slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, "
              "SymInt[3] stride, SymInt[3] padding)"),
-    CONV_ROW("slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, "
-             "SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1)"),
-    CONV_ROW("slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, "
-             "SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1)"),
+    CONV_ROW(
+        "slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, "
+        "SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1)"),
+    CONV_ROW(
+        "slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, "
+        "SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1)"),
     CONV_ROW("slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size, "
-                  "Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
-                  "SymInt[2] output_padding=0, SymInt[2] dilation=1)"),
+             "Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
+             "SymInt[2] output_padding=0, SymInt[2] dilation=1)"),
     CONV_ROW("slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, "
-                  "Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, "
-                  "SymInt[3] output_padding=0, SymInt[3] dilation=1)"),
+             "Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, "
+             "SymInt[3] output_padding=0, SymInt[3] dilation=1)"),
     { "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", shape_conv_tbc,
       .lower = lower_conv_tbc, .limits = "not float64, not integers" },
     { 0 },

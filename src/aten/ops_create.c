@@ -1,8 +1,8 @@
 /* Tensors from nothing but sizes and numbers: fills, progressions, windows, indices of a grid.
  *
- * What depends on constants alone is a constant.  Progressions of floats are computed in float64 from
- * the index, start + i * step, as PyTorch does; ONNX's Range would add the step up, errors and all.
- * Memory that PyTorch leaves as it was is zero. */
+ * What depends on constants alone is a constant.  Progressions of floats are computed in float64
+ * from the index, start + i * step, as PyTorch does; ONNX's Range would add the step up, errors and
+ * all. Memory that PyTorch leaves as it was is zero. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -36,7 +36,8 @@ static void shape_full(Infer *in, const Call *c)
 {
     Type v = type_arg(c, "fill_value");
     bool real = v.kind == TY_FLOAT && !is_complex(v.dtype);
-    set_created(in, c, dtype_arg(c, "dtype", real ? default_dtype(c) : v.dtype), shape_list(in, c, "size"));
+    set_created(in, c, dtype_arg(c, "dtype", real ? default_dtype(c) : v.dtype),
+                shape_list(in, c, "size"));
 }
 
 static void shape_fill(Infer *in, const Call *c)
@@ -48,8 +49,14 @@ static void shape_fill(Infer *in, const Call *c)
         set_created(in, c, x.dtype, x.shape);
 }
 
-static Value *lower_zeros(Lower *lo, const Call *c) { return full(lo, out_shape(c, 0), out_dtype(c, 0), 0); }
-static Value *lower_ones(Lower *lo, const Call *c) { return full(lo, out_shape(c, 0), out_dtype(c, 0), 1); }
+static Value *lower_zeros(Lower *lo, const Call *c)
+{
+    return full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
+}
+static Value *lower_ones(Lower *lo, const Call *c)
+{
+    return full(lo, out_shape(c, 0), out_dtype(c, 0), 1);
+}
 
 static Value *fill_with(Lower *lo, const Call *c, const char *name)
 {
@@ -75,7 +82,10 @@ static void shape_shape_as_tensor(Infer *in, const Call *c)
     set_out(in, c, 0, DT_I64, (Shape){ 1, &n });
 }
 
-static Value *lower_shape_as_tensor(Lower *lo, const Call *c) { return shape_value(lo, shape_arg(c, "self")); }
+static Value *lower_shape_as_tensor(Lower *lo, const Call *c)
+{
+    return shape_value(lo, shape_arg(c, "self"));
+}
 
 /* A constant vector; integers are cut toward zero. */
 static Value *constant_vector(Lower *lo, DType t, const double *v, size_t n)
@@ -89,7 +99,9 @@ static Value *constant_vector(Lower *lo, DType t, const double *v, size_t n)
         k[i] = kept == DT_I64 && fabs(v[i]) < 9e18 ? (int64_t)v[i] : INT64_MIN;
     }
     sizes[0] = (int64_t)n;
-    const void *bytes = kept == DT_F64 ? (const void *)v : kept == DT_F32 ? (const void *)f : (const void *)k;
+    const void *bytes = kept == DT_F64   ? (const void *)v
+                        : kept == DT_F32 ? (const void *)f
+                                         : (const void *)k;
     return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, kept, 1, sizes, bytes)), t);
 }
 
@@ -171,8 +183,9 @@ static Dim counted_range(Infer *in, const Bounds *b, DType t, bool inclusive)
         return NULL;
     }
     if (b->whole)
-        return int_range_count(in, b->start ? p2o_arg_dim(b->start) : int_dim(in, 0), p2o_arg_dim(b->end),
-                               b->step ? p2o_arg_dim(b->step) : int_dim(in, 1), inclusive);
+        return int_range_count(in, b->start ? p2o_arg_dim(b->start) : int_dim(in, 0),
+                               p2o_arg_dim(b->end), b->step ? p2o_arg_dim(b->step) : int_dim(in, 1),
+                               inclusive);
     if (!fixed)
         return NULL;
     for (int i = 0; t == DT_I64 && i < 3; i++)          /* PyTorch cuts the bounds of int64 first */
@@ -233,11 +246,13 @@ static Value *float_range(Lower *lo, const Bounds *b, DType t, bool inclusive)
 {
     double first;
     bool   from_zero = bound_const(b->start, 0, &first) && first == 0;
-    Value *start = bound_value_of(lo, b->start, DT_F64, 0), *end = bound_value_of(lo, b->end, DT_F64, 0);
+    Value *start = bound_value_of(lo, b->start, DT_F64, 0),
+          *end = bound_value_of(lo, b->end, DT_F64, 0);
     Value *step = bound_value_of(lo, b->step, DT_F64, 1);
     Value *n = emit(lo, ONNX_Div, from_zero ? end : emit(lo, ONNX_Sub, end, start), step);
     n = inclusive ? plus_num(lo, emit(lo, ONNX_Floor, n), 1) : emit(lo, ONNX_Ceil, n);
-    Value *i = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), cast(lo, n, DT_I64), p2o_build_int(lo->b, 1));
+    Value *i =
+        emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), cast(lo, n, DT_I64), p2o_build_int(lo->b, 1));
     Value *x = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), step);
     return cast(lo, from_zero ? x : emit(lo, ONNX_Add, x, start), t);
 }
@@ -247,8 +262,9 @@ static bool never_below_zero(Lower *lo, const Arg *x)
     return !x || p2o_dim_le(lo->dims, p2o_dim_int(lo->dims, 0), p2o_arg_dim(x)) == YES;
 }
 
-/* Plainly only where neither bound is negative: ONNX Runtime makes one Slice of a Range that a Gather takes, and
- * a Slice counts negative bounds from the end.  Else start and n steps from 0 on. */
+/* Plainly only where neither bound is negative: ONNX Runtime makes one Slice of a Range that a
+ * Gather takes, and a Slice counts negative bounds from the end.  Else start and n steps from 0
+ * on. */
 static Value *int_range(Lower *lo, const Bounds *b, Dim n, Value *start, Value *end, Value *step)
 {
     double v;
@@ -259,7 +275,8 @@ static Value *int_range(Lower *lo, const Bounds *b, Dim n, Value *start, Value *
     if (fixed && fabs(v) < 0x1p31)
         return v > 0 ? emit(lo, ONNX_Add, range_of(lo, n, (int64_t)v), start)
                      : emit(lo, ONNX_Sub, start, range_of(lo, n, (int64_t)-v));
-    Value *steps = emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), emit(lo, ONNX_Sub, end, start), step);
+    Value *steps =
+        emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), emit(lo, ONNX_Sub, end, start), step);
     return emit(lo, ONNX_Add, steps, start);
 }
 
@@ -275,7 +292,8 @@ static Value *progression(Lower *lo, const Call *c, bool inclusive)
             return constant_range(lo, t, v, n);
         return float_range(lo, &b, t, inclusive);
     }
-    Value *start = bound_value_of(lo, b.start, DT_I64, 0), *end = bound_value_of(lo, b.end, DT_I64, 0);
+    Value *start = bound_value_of(lo, b.start, DT_I64, 0),
+          *end = bound_value_of(lo, b.end, DT_I64, 0);
     Value *step = bound_value_of(lo, b.step, DT_I64, 1);
     if (inclusive && bound_const(b.step, 1, &v[2]))
         end = emit(lo, ONNX_Add, end, p2o_build_int(lo->b, v[2] > 0 ? 1 : -1));
@@ -367,7 +385,8 @@ static Value *lower_logspace(Lower *lo, const Call *c)
     int64_t n;
     double  start, end, base = float_arg(c, "base");
     if (!p2o_dim_is_int(out_shape(c, 0).at[0], &n) || !ends_are_const(c, &start, &end))
-        return cast(lo, emit(lo, ONNX_Pow, num(lo, DT_F64, base), spaced_value(lo, c)), out_dtype(c, 0));
+        return cast(lo, emit(lo, ONNX_Pow, num(lo, DT_F64, base), spaced_value(lo, c)),
+                    out_dtype(c, 0));
     double *v = spaced(lo, start, end, n);
     for (int64_t i = 0; i < n; i++)
         v[i] = pow(base, v[i]);
@@ -480,11 +499,12 @@ static Value *lower_triangle_indices(Lower *lo, const Call *c)
     int64_t *at = NEW_N(lo->arena, int64_t, 2 * (size_t)n + 1);
     sizes[0] = 2;
     sizes[1] = triangle_places(v.fixed[0], v.fixed[1], v.fixed[2], is_upper(c), at, at + n);
-    return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_I64, 2, sizes, at)), out_dtype(c, 0));
+    return cast(lo, p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_I64, 2, sizes, at)),
+                out_dtype(c, 0));
 }
 
-/* A window is a sum of cosines, sum(weight[k] * cos(2 * pi * k * i / last)), or a formula of its own.  A
- * periodic one of n elements ends before n, where a symmetric one ends at n - 1. */
+/* A window is a sum of cosines, sum(weight[k] * cos(2 * pi * k * i / last)), or a formula of its
+ * own.  A periodic one of n elements ends before n, where a symmetric one ends at n - 1. */
 typedef struct Window {
     double weight[3];
     double (*at)(const Call *c, double x);              /* of x = 2 * i / last - 1 */
@@ -546,7 +566,8 @@ static Value *window_value(Lower *lo, const Window *w, Dim n, Dim last)
 {
     Value *i = cast(lo, iota(lo, n), DT_F64), *sum = num(lo, DT_F64, w->weight[0]);
     for (int k = 1; k < 3 && w->weight[k] != 0; k++) {
-        Value *turn = emit(lo, ONNX_Div, times_num(lo, i, two_pi * k), count_value(lo, last, DT_F64));
+        Value *turn =
+            emit(lo, ONNX_Div, times_num(lo, i, two_pi * k), count_value(lo, last, DT_F64));
         sum = emit(lo, ONNX_Add, times_num(lo, emit(lo, ONNX_Cos, turn), w->weight[k]), sum);
     }
     Value *alone = emit(lo, ONNX_Equal, dim_value(lo, n), INTS(lo, 1));
@@ -566,13 +587,23 @@ static Value *window(Lower *lo, const Call *c, Window w)
     }
     double *v = NEW_N(lo->arena, double, (size_t)fixed + 1);
     for (int64_t i = 0; i < fixed; i++)
-        v[i] = fixed == 1 ? 1 : window_weight(c, &w, (double)i, (double)(periodic ? fixed : fixed - 1));
+        v[i] = fixed == 1 ? 1
+                          : window_weight(c, &w, (double)i, (double)(periodic ? fixed : fixed - 1));
     return constant_vector(lo, out_dtype(c, 0), v, (size_t)fixed);
 }
 
-static Value *lower_hann(Lower *lo, const Call *c) { return window(lo, c, (Window){ { 0.5, -0.5, 0 }, NULL }); }
-static Value *lower_bartlett(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = bartlett_at }); }
-static Value *lower_kaiser(Lower *lo, const Call *c) { return window(lo, c, (Window){ .at = kaiser_at }); }
+static Value *lower_hann(Lower *lo, const Call *c)
+{
+    return window(lo, c, (Window){ { 0.5, -0.5, 0 }, NULL });
+}
+static Value *lower_bartlett(Lower *lo, const Call *c)
+{
+    return window(lo, c, (Window){ .at = bartlett_at });
+}
+static Value *lower_kaiser(Lower *lo, const Call *c)
+{
+    return window(lo, c, (Window){ .at = kaiser_at });
+}
 
 static Value *lower_blackman(Lower *lo, const Call *c)
 {
@@ -581,12 +612,14 @@ static Value *lower_blackman(Lower *lo, const Call *c)
 
 static Value *lower_hamming(Lower *lo, const Call *c)
 {
-    return window(lo, c, (Window){ { float_or(c, "alpha", 0.54), -float_or(c, "beta", 0.46), 0 }, NULL });
+    return window(lo, c,
+                  (Window){ { float_or(c, "alpha", 0.54), -float_or(c, "beta", 0.46), 0 }, NULL });
 }
 
 static bool is_vander(const Call *c) { return same(c->schema->key, "aten::vander"); }
 
-/* Powers of each element, as a running product: small integers grow.  A number is a vector of one. */
+/* Powers of each element, as a running product: small integers grow.  A number is a vector of
+ * one. */
 static void shape_vander(Infer *in, const Call *c)
 {
     Type  x = type_arg(c, "x");
@@ -607,7 +640,8 @@ static Value *lower_vander(Lower *lo, const Call *c)
     if (rank(x) == 0)
         x = unsqueeze(lo, x, 0);
     if (is_vander(c) && !bool_arg(c, "increasing"))
-        power = emit(lo, ONNX_Sub, dim_value(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1))), power);
+        power = emit(lo, ONNX_Sub,
+                     dim_value(lo, p2o_dim_sub(lo->dims, n, p2o_dim_int(lo->dims, 1))), power);
     return emit(lo, ONNX_Pow, unsqueeze(lo, x, rank(x)), cast(lo, power, t));
 }
 
@@ -623,7 +657,8 @@ static void shape_cartesian_prod(Infer *in, const Call *c)
     for (int i = 0; i < n; i++) {
         Type x = type_item(c, "tensors", i);
         if (x.shape.rank != 1 || x.dtype != t) {
-            rule_fail(in, "tensor %d has rank %d and dtype %s", i, x.shape.rank, p2o_dtype_torch(x.dtype));
+            rule_fail(in, "tensor %d has rank %d and dtype %s", i, x.shape.rank,
+                      p2o_dtype_torch(x.dtype));
             return;
         }
         rows = p2o_dim_mul(in->dims, rows, x.shape.at[0]);
@@ -645,7 +680,8 @@ static Value *lower_cartesian_prod(Lower *lo, const Call *c)
         Value *x = tensor_item(lo, c, "tensors", i);
         for (int k = i + 1; k < n; k++)
             x = unsqueeze(lo, x, rank(x));
-        column[i] = reshape(lo, expand(lo, x, (Shape){ n, grid }), (Shape){ 2, (Dim[]){ rows, one } });
+        column[i] =
+            reshape(lo, expand(lo, x, (Shape){ n, grid }), (Shape){ 2, (Dim[]){ rows, one } });
     }
     return concat(lo, 1, column, n);
 }
@@ -664,7 +700,8 @@ static void shape_combinations(Infer *in, const Call *c)
         return;
     }
     for (int64_t i = 0; i < r; i++) {
-        Dim next = p2o_dim_add(in->dims, x.shape.at[0], int_dim(in, bool_arg(c, "with_replacement") ? i : -i));
+        Dim next = p2o_dim_add(in->dims, x.shape.at[0],
+                               int_dim(in, bool_arg(c, "with_replacement") ? i : -i));
         ways = p2o_dim_mul(in->dims, ways, next);
         factorial = p2o_dim_mul(in->dims, factorial, int_dim(in, i + 1));
     }
@@ -690,22 +727,28 @@ static Value *lower_combinations(Lower *lo, const Call *c)
             left[q] = q == k ? size_at(x, 0) : one;
             right[q] = q == k + 1 ? size_at(x, 0) : one;
         }
-        Value *ascends = emit(lo, before, reshape(lo, i, (Shape){ r, left }), reshape(lo, i, (Shape){ r, right }));
+        Value *ascends = emit(lo, before, reshape(lo, i, (Shape){ r, left }),
+                              reshape(lo, i, (Shape){ r, right }));
         mask = mask ? emit(lo, ONNX_And, mask, ascends) : ascends;
     }
     return emit(lo, ONNX_Gather, x, swap_last_two(lo, emit(lo, ONNX_NonZero, mask)));
 }
 
-#define FACTORY "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define FACTORY                                                                                    \
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define MADE    "*, " FACTORY ") -> Tensor"
 #define LIKE    "*, " FACTORY ", MemoryFormat? memory_format=None) -> Tensor"
-#define INDEX   "*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+#define INDEX                                                                                      \
+    "*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
 
 #define ROW_FILL(name, fn)                                                             \
     { name "(SymInt[] size, " MADE, shape_filled, .lower = fn },                       \
     { name "_like(Tensor self, " LIKE, shape_filled_like, .lower = fn },               \
     { "new_" name "(Tensor self, SymInt[] size, " MADE, shape_new, .lower = fn }
-#define SPACE(head, more, fn) { head ", int steps, " more MADE, shape_linspace, .lower = fn, .counts = "steps" }
+#define SPACE(head, more, fn)                                                                      \
+    {                                                                                              \
+        head ", int steps, " more MADE, shape_linspace, .lower = fn, .counts = "steps"             \
+    }
 #define ROW_SPACE(name, more, fn)                                  \
     SPACE(name "(Scalar start, Scalar end", more, fn),             \
     SPACE(name ".Tensor_Tensor(Tensor start, Tensor end", more, fn), \
@@ -730,24 +773,30 @@ const AtenOp p2o_ops_create[] = {
     { "empty.memory_format(SymInt[] size, " LIKE, shape_filled, .lower = lower_zeros },
     { "empty_like(Tensor self, " LIKE, shape_filled_like, .lower = lower_zeros },
     { "new_empty(Tensor self, SymInt[] size, " MADE, shape_new, .lower = lower_zeros },
-    { "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, " MADE, shape_new, .lower = lower_zeros },
+    { "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, " MADE, shape_new,
+      .lower = lower_zeros },
     { "empty_strided(SymInt[] size, SymInt[] stride, " MADE, shape_filled, .lower = lower_zeros },
-    { "empty_permuted(SymInt[] size, int[] physical_layout, " MADE, shape_filled, .lower = lower_zeros },
+    { "empty_permuted(SymInt[] size, int[] physical_layout, " MADE, shape_filled,
+      .lower = lower_zeros },
     { "full(SymInt[] size, Scalar fill_value, " MADE, shape_full, .lower = lower_full },
     { "full_like(Tensor self, Scalar fill_value, " LIKE, shape_filled_like, .lower = lower_full },
-    { "new_full(Tensor self, SymInt[] size, Scalar fill_value, " MADE, shape_new, .lower = lower_full },
+    { "new_full(Tensor self, SymInt[] size, Scalar fill_value, " MADE, shape_new,
+      .lower = lower_full },
     { "fill.Scalar(Tensor self, Scalar value) -> Tensor", shape_fill, .lower = lower_fill },
     { "fill.Tensor(Tensor self, Tensor value) -> Tensor", shape_fill, .lower = lower_fill },
     { "zero(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_zeros },
-    { "_shape_as_tensor(Tensor self) -> Tensor", shape_shape_as_tensor, .lower = lower_shape_as_tensor },
+    { "_shape_as_tensor(Tensor self) -> Tensor", shape_shape_as_tensor,
+      .lower = lower_shape_as_tensor },
     { "arange(Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end",
       .limits = RANGE_LIMIT },
-    { "arange.start(Scalar start, Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "start end",
-      .limits = RANGE_LIMIT },
-    { "arange.start_step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_arange, .lower = lower_arange,
+    { "arange.start(Scalar start, Scalar end, " MADE, shape_arange, .lower = lower_arange,
       .counts = "start end", .limits = RANGE_LIMIT },
-    { "range(Scalar start, Scalar end, " MADE, shape_range, .lower = lower_range, .counts = "start end" },
-    { "range.step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_range, .lower = lower_range, .counts = "start end" },
+    { "arange.start_step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_arange,
+      .lower = lower_arange, .counts = "start end", .limits = RANGE_LIMIT },
+    { "range(Scalar start, Scalar end, " MADE, shape_range, .lower = lower_range,
+      .counts = "start end" },
+    { "range.step(Scalar start, Scalar end, Scalar step=1, " MADE, shape_range,
+      .lower = lower_range, .counts = "start end" },
     { "_dim_arange(Tensor like, int dim) -> Tensor", shape_dim_arange, .lower = lower_dim_arange },
     ROW_SPACE("linspace", "", lower_linspace),
     ROW_SPACE("logspace", "float base=10.0, ", lower_logspace),
@@ -757,18 +806,22 @@ const AtenOp p2o_ops_create[] = {
     ROW_TRIANGLE("triu_indices"),
     ROW_WINDOW("hann", lower_hann, NULL),
     ROW_WINDOW("hamming", lower_hamming, NULL),
-    WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ", lower_hamming, NULL),
-    WINDOW("hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, ",
+    WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ",
            lower_hamming, NULL),
+    WINDOW(
+        "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, ",
+        lower_hamming, NULL),
     ROW_WINDOW("blackman", lower_blackman, NULL),
     ROW_WINDOW("bartlett", lower_bartlett, FIXED_LENGTH),
     ROW_WINDOW("kaiser", lower_kaiser, FIXED_LENGTH),
-    WINDOW("kaiser_window.beta(int window_length, bool periodic, float beta, ", lower_kaiser, FIXED_LENGTH),
-    { "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", shape_vander, .lower = lower_vander,
-      .counts = "N" },
+    WINDOW("kaiser_window.beta(int window_length, bool periodic, float beta, ", lower_kaiser,
+           FIXED_LENGTH),
+    { "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", shape_vander,
+      .lower = lower_vander, .counts = "N" },
     { "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", shape_vander, .lower = lower_vander },
-    { "cartesian_prod(Tensor[] tensors) -> Tensor", shape_cartesian_prod, .lower = lower_cartesian_prod },
-    { "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", shape_combinations,
-      .lower = lower_combinations, .limits = "r of at most 8" },
+    { "cartesian_prod(Tensor[] tensors) -> Tensor", shape_cartesian_prod,
+      .lower = lower_cartesian_prod },
+    { "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+      shape_combinations, .lower = lower_combinations, .limits = "r of at most 8" },
     { 0 },
 };

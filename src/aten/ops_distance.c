@@ -1,7 +1,8 @@
 /* Distances and similarities of vectors.
  *
- * Half types are computed in f32.  Differences are taken as they are, except where PyTorch itself goes
- * through a matrix product: |a - b|^2 = |a|^2 + |b|^2 - 2ab, which needs less memory and loses digits. */
+ * Half types are computed in f32.  Differences are taken as they are, except where PyTorch itself
+ * goes through a matrix product: |a - b|^2 = |a|^2 + |b|^2 - 2ab, which needs less memory and loses
+ * digits. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -46,7 +47,8 @@ static Value *lower_cosine_similarity(Lower *lo, const Call *c)
     Shape  both = joint_shape(lo, a->shape, b->shape);
     int    axis = axis_arg(c, "dim", both.rank);
     double eps = float_arg(c, "eps");
-    Value *y = emit(lo, ONNX_Mul, unit_vector(lo, a, both, axis, eps), unit_vector(lo, b, both, axis, eps));
+    Value *y = emit(lo, ONNX_Mul, unit_vector(lo, a, both, axis, eps),
+                    unit_vector(lo, b, both, axis, eps));
     if (both.rank)
         y = reduce(lo, ONNX_ReduceSum, y, (const int64_t[]){ axis }, 1, false);
     return cast(lo, y, out_dtype(c, 0));
@@ -60,14 +62,16 @@ static void shape_pairwise_distance(Infer *in, const Call *c)
         rule_fail(in, "vectors of rank 0");
     else
         set_out(in, c, 0, t,
-                bool_arg(c, "keepdim") ? with_last(in, s, int_dim(in, 1)) : slice_shape(s, 0, s.rank - 1));
+                bool_arg(c, "keepdim") ? with_last(in, s, int_dim(in, 1))
+                                       : slice_shape(s, 0, s.rank - 1));
 }
 
 static Value *lower_pairwise_distance(Lower *lo, const Call *c)
 {
     Value *d = emit(lo, ONNX_Sub, vector_arg(lo, c, "x1"), vector_arg(lo, c, "x2"));
     d = plus_num(lo, d, float_arg(c, "eps"));
-    Value *y = p_norm(lo, d, (const int64_t[]){ rank(d) - 1 }, 1, bool_arg(c, "keepdim"), float_arg(c, "p"));
+    Value *y = p_norm(lo, d, (const int64_t[]){ rank(d) - 1 }, 1, bool_arg(c, "keepdim"),
+                      float_arg(c, "p"));
     return cast(lo, y, out_dtype(c, 0));
 }
 
@@ -99,10 +103,12 @@ static void shape_cdist(Infer *in, const Call *c)
         rule_fail(in, "vectors of rank %d and %d", a.rank, b.rank);
         return;
     }
-    if (!must_be_vectors(in, t) || !must_equal(in, c, dim_at(a, -1), dim_at(b, -1), "lengths of vectors"))
+    if (!must_be_vectors(in, t) ||
+        !must_equal(in, c, dim_at(a, -1), dim_at(b, -1), "lengths of vectors"))
         return;
     Shape batch = broadcast(in, c, slice_shape(a, 0, a.rank - 2), slice_shape(b, 0, b.rank - 2));
-    set_out(in, c, 0, t, concat_shapes(in, batch, (Shape){ 2, (Dim[]){ dim_at(a, -2), dim_at(b, -2) } }));
+    set_out(in, c, 0, t,
+            concat_shapes(in, batch, (Shape){ 2, (Dim[]){ dim_at(a, -2), dim_at(b, -2) } }));
 }
 
 /* [.., p, 1, m] - [.., 1, r, m], then the norm of the last axis. */
@@ -134,7 +140,8 @@ static bool is_more_than(const Value *x, int axis, int64_t n)
 /* Mode 1 is by product, 2 is not; without one PyTorch takes the product from 26 vectors on. */
 static bool goes_by_product(const Call *c, const Value *a, const Value *b)
 {
-    int64_t mode = names_arg(c, "compute_mode") && has_arg(c, "compute_mode") ? int_arg(c, "compute_mode") : 0;
+    int64_t mode =
+        names_arg(c, "compute_mode") && has_arg(c, "compute_mode") ? int_arg(c, "compute_mode") : 0;
     if (float_arg(c, "p") != 2 || mode == 2)
         return false;
     return mode == 1 || is_more_than(a, -2, 25) || is_more_than(b, -2, 25);
@@ -145,7 +152,8 @@ static Value *lower_cdist(Lower *lo, const Call *c)
     Value *a = vector_arg(lo, c, "x1"), *b = vector_arg(lo, c, "x2");
     if (is_size(a, -1, 0))
         return full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
-    Value *d = goes_by_product(c, a, b) ? distances_by_product(lo, a, b) : distances(lo, a, b, float_arg(c, "p"));
+    Value *d = goes_by_product(c, a, b) ? distances_by_product(lo, a, b)
+                                        : distances(lo, a, b, float_arg(c, "p"));
     return cast(lo, d, out_dtype(c, 0));
 }
 
@@ -160,8 +168,10 @@ static void shape_pdist(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     if (!must_rank(in, c, "self", 2) || !must_be_vectors(in, x.dtype))
         return;
-    Dim n = x.shape.at[0], pairs = p2o_dim_mul(in->dims, n, p2o_dim_sub(in->dims, n, int_dim(in, 1)));
-    set_out(in, c, 0, x.dtype, (Shape){ 1, (Dim[]){ p2o_dim_floordiv(in->dims, pairs, int_dim(in, 2)) } });
+    Dim n = x.shape.at[0],
+        pairs = p2o_dim_mul(in->dims, n, p2o_dim_sub(in->dims, n, int_dim(in, 1)));
+    set_out(in, c, 0, x.dtype,
+            (Shape){ 1, (Dim[]){ p2o_dim_floordiv(in->dims, pairs, int_dim(in, 2)) } });
 }
 
 /* Of each vector to all that come after it. */
@@ -172,12 +182,13 @@ static Value *lower_pdist(Lower *lo, const Call *c)
     Value *first = emit(lo, ONNX_Gather, x, select_axis(lo, pairs, 0, p2o_dim_int(lo->dims, 0)));
     Value *second = emit(lo, ONNX_Gather, x, select_axis(lo, pairs, 0, p2o_dim_int(lo->dims, 1)));
     Value *d = emit(lo, ONNX_Sub, first, second);
-    return cast(lo, p_norm(lo, d, (const int64_t[]){ 1 }, 1, false, float_arg(c, "p")), out_dtype(c, 0));
+    return cast(lo, p_norm(lo, d, (const int64_t[]){ 1 }, 1, false, float_arg(c, "p")),
+                out_dtype(c, 0));
 }
 
 const AtenOp p2o_ops_distance[] = {
-    { "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", shape_cosine_similarity,
-      .lower = lower_cosine_similarity },
+    { "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+      shape_cosine_similarity, .lower = lower_cosine_similarity },
     { "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
       shape_pairwise_distance, .lower = lower_pairwise_distance },
     { "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", shape_dist, .lower = lower_dist },
@@ -185,7 +196,8 @@ const AtenOp p2o_ops_distance[] = {
       .lower = lower_cdist },
     { "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", shape_cdist,
       .lower = lower_cdist },
-    { "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", shape_cdist, .lower = lower_euclidean_dist },
+    { "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", shape_cdist,
+      .lower = lower_euclidean_dist },
     { "pdist(Tensor self, float p=2) -> Tensor", shape_pdist, .lower = lower_pdist },
     { "_pdist_forward(Tensor self, float p=2) -> Tensor", shape_pdist, .lower = lower_pdist },
     { 0 },

@@ -1,7 +1,8 @@
-/* Factors of matrices: LU with the largest pivot of each column, QR by Householder's reflections; the matrix
- * exponential.
+/* Factors of matrices: LU with the largest pivot of each column, QR by Householder's reflections;
+ * the matrix exponential.
  *
- * Loops over the columns as in ops_solve.c.  Signs and pivots are LAPACK's, so that factors compare. */
+ * Loops over the columns as in ops_solve.c.  Signs and pivots are LAPACK's, so that factors
+ * compare. */
 #include "aten/matrix.h"
 
 #include <math.h>
@@ -18,7 +19,10 @@ static bool must_be_matrices(Infer *in, Type x)
 
 static Dim shorter(Dims *t, Shape s) { return p2o_dim_min(t, dim_at(s, -2), dim_at(s, -1)); }
 
-static Shape vectors_of(Infer *in, Shape batch, Dim n) { return insert_dim(in, batch, batch.rank, n); }
+static Shape vectors_of(Infer *in, Shape batch, Dim n)
+{
+    return insert_dim(in, batch, batch.rank, n);
+}
 
 /* [n, m] of bools: row i against column j. */
 static Value *below_diagonal(Lower *lo, Dim n, Dim m)
@@ -51,17 +55,20 @@ typedef struct Factored {
     Value *pivots;              /* int64 [all, k]: which row changed places with each, counted from 0 */
 } Factored;
 
-/* Column k: the row of its largest element below changes places with row k and is taken from those below. */
+/* Column k: the row of its largest element below changes places with row k and is taken from those
+ * below. */
 static Factored factored(Lower *lo, Value *a)
 {
     Dim    m = size_at(a, 1), n = size_at(a, 2), k_ = shorter(lo->dims, a->shape);
-    Value *rows = iota(lo, m), *columns = iota(lo, n), *places = iota(lo, k_), *count = dim_scalar(lo, k_), *out[2];
+    Value *rows = iota(lo, m), *columns = iota(lo, n), *places = iota(lo, k_),
+          *count = dim_scalar(lo, k_), *out[2];
     Value *none = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), k_ }), DT_I64, 0);
     Rounds r = open_rounds(lo, "column");
     Value *k = r.round, *x = round_state(&r, a), *pivots = round_state(&r, none);
     Value *left = emit(lo, ONNX_Abs, gather_along(lo, x, 2, k));
     left = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), left, NUM(-1));
-    Value *top = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", 1), attr_int("keepdims", 1)), left);
+    Value *top =
+        emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", 1), attr_int("keepdims", 1)), left);
     Value *best = emit_with(lo, ONNX_GatherND, ATTRS(attr_int("batch_dims", 1)), x, top);
     Value *here = unsqueeze(lo, gather_along(lo, x, 1, k), 1), *row = unsqueeze(lo, best, 1);
     x = choose(lo, unsqueeze(lo, emit(lo, ONNX_Equal, rows, top), 2), here, x);
@@ -84,7 +91,8 @@ static Value *permutation(Lower *lo, Value *pivots, Dim m)
 {
     Dim    n = size_at(pivots, 1);
     Value *rows = iota(lo, m), *count = dim_scalar(lo, n), *out;
-    Value *start = expand(lo, unsqueeze(lo, rows, 0), shape_of(lo, 2, (Dim[]){ size_at(pivots, 0), m }));
+    Value *start =
+        expand(lo, unsqueeze(lo, rows, 0), shape_of(lo, 2, (Dim[]){ size_at(pivots, 0), m }));
     Rounds r = open_rounds(lo, "swap");
     Value *order = round_state(&r, start), *k = r.round;
     Value *there = unsqueeze(lo, gather_along(lo, pivots, 1, k), 1);
@@ -99,14 +107,16 @@ static Value *permutation(Lower *lo, Value *pivots, Dim m)
 /* P of a = P l u, [all, m, m]. */
 static Value *permutation_matrix(Lower *lo, Value *order, Dim m)
 {
-    return cast(lo, emit(lo, ONNX_Equal, unsqueeze(lo, iota(lo, m), 1), unsqueeze(lo, order, 1)), DT_F64);
+    return cast(lo, emit(lo, ONNX_Equal, unsqueeze(lo, iota(lo, m), 1), unsqueeze(lo, order, 1)),
+                DT_F64);
 }
 
 /* The unit lower triangle [all, m, k] and the upper one [all, k, n]. */
 static Value *lower_factor(Lower *lo, Value *lu)
 {
     Dim    m = size_at(lu, 1), k = shorter(lo->dims, lu->shape);
-    Value *x = slice_axis(lo, lu, 2, p2o_dim_int(lo->dims, 0), k, 1), *row = unsqueeze(lo, iota(lo, m), 1);
+    Value *x = slice_axis(lo, lu, 2, p2o_dim_int(lo->dims, 0), k, 1),
+          *row = unsqueeze(lo, iota(lo, m), 1);
     Value *one = cast(lo, emit(lo, ONNX_Equal, row, iota(lo, k)), DT_F64);
     return choose(lo, below_diagonal(lo, m, k), x, one);
 }
@@ -129,7 +139,8 @@ static void lower_lu_factor(Lower *lo, const Call *c, Value **out)
         return;
     Dim    k = size_at(f.pivots, 1);
     Value *square = slice_axis(lo, upper_factor(lo, f.lu), 2, p2o_dim_int(lo->dims, 0), k, 1);
-    Value *diagonal = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Mul, square, identity_matrix(lo, k)), &axis, 1, false);
+    Value *diagonal = reduce(lo, ONNX_ReduceSum, emit(lo, ONNX_Mul, square, identity_matrix(lo, k)),
+                             &axis, 1, false);
     out[2] = first_bad(lo, emit(lo, ONNX_Equal, diagonal, NUM(0)), out_shape(c, 2));
 }
 
@@ -154,10 +165,12 @@ static void shape_lu(Infer *in, const Call *c)
         (names_arg(c, "LU_pivots") && !must_be_pivots(in, c, "LU_pivots", x)))
         return;
     Shape batch = batch_of(x.shape);
-    Dim   m = dim_at(x.shape, -2), n = dim_at(x.shape, -1), k = shorter(in->dims, x.shape), none = int_dim(in, 0);
+    Dim   m = dim_at(x.shape, -2), n = dim_at(x.shape, -1), k = shorter(in->dims, x.shape),
+        none = int_dim(in, 0);
     Shape empty = { 1, p2o_shape_copy(in->arena, (Shape){ 1, &none }, 0) };
     bool  unpacks = names_arg(c, "LU_pivots");
-    bool  data = !unpacks || bool_arg(c, "unpack_data"), pivots = !unpacks || bool_arg(c, "unpack_pivots");
+    bool  data = !unpacks || bool_arg(c, "unpack_data"),
+         pivots = !unpacks || bool_arg(c, "unpack_pivots");
     set_out(in, c, 0, x.dtype, pivots ? matrices_of(in, batch, m, m) : empty);
     set_out(in, c, 1, x.dtype, data ? matrices_of(in, batch, m, k) : empty);
     set_out(in, c, 2, x.dtype, data ? matrices_of(in, batch, k, n) : empty);
@@ -185,14 +198,16 @@ static void lower_lu(Lower *lo, const Call *c, Value **out)
 /* LAPACK's pivots, counted from 1, as 0-based ones of one batch. */
 static Value *pivots_of(Lower *lo, Value *pivots, Dim all)
 {
-    Value *x = reshape(lo, cast(lo, pivots, DT_I64), shape_of(lo, 2, (Dim[]){ all, size_at(pivots, -1) }));
+    Value *x =
+        reshape(lo, cast(lo, pivots, DT_I64), shape_of(lo, 2, (Dim[]){ all, size_at(pivots, -1) }));
     return plus_num(lo, x, -1);
 }
 
 static void lower_lu_unpack(Lower *lo, const Call *c, Value **out)
 {
     Value *lu = as_one_batch(lo, tensor_arg(lo, c, "LU_data"));
-    unpacked(lo, c, (Factored){ lu, pivots_of(lo, tensor_arg(lo, c, "LU_pivots"), size_at(lu, 0)) }, out);
+    unpacked(lo, c, (Factored){ lu, pivots_of(lo, tensor_arg(lo, c, "LU_pivots"), size_at(lu, 0)) },
+             out);
 }
 
 /* Which of the two spellings. */
@@ -200,17 +215,21 @@ static bool is_old_solve(const Call *c) { return names_arg(c, "LU_data"); }
 
 static void shape_lu_solve(Infer *in, const Call *c)
 {
-    Type lu = type_arg(c, is_old_solve(c) ? "LU_data" : "LU"), b = type_arg(c, is_old_solve(c) ? "self" : "B");
+    Type lu = type_arg(c, is_old_solve(c) ? "LU_data" : "LU"),
+         b = type_arg(c, is_old_solve(c) ? "self" : "B");
     bool left = is_old_solve(c) || bool_arg(c, "left");
-    if (!must_be_squares(in, c, lu) || !must_be_pivots(in, c, is_old_solve(c) ? "LU_pivots" : "pivots", lu))
+    if (!must_be_squares(in, c, lu) ||
+        !must_be_pivots(in, c, is_old_solve(c) ? "LU_pivots" : "pivots", lu))
         return;
     if (b.shape.rank < 2 || b.dtype != lu.dtype) {
         rule_fail(in, "%s of rank %d", p2o_dtype_torch(b.dtype), b.shape.rank);
         return;
     }
-    if (must_equal(in, c, dim_at(b.shape, left ? -2 : -1), dim_at(lu.shape, -1), "size of the systems"))
-        set_out(in, c, 0, b.dtype, matrices_of(in, broadcast(in, c, batch_of(lu.shape), batch_of(b.shape)),
-                                               dim_at(b.shape, -2), dim_at(b.shape, -1)));
+    if (must_equal(in, c, dim_at(b.shape, left ? -2 : -1), dim_at(lu.shape, -1),
+                   "size of the systems"))
+        set_out(in, c, 0, b.dtype,
+                matrices_of(in, broadcast(in, c, batch_of(lu.shape), batch_of(b.shape)),
+                            dim_at(b.shape, -2), dim_at(b.shape, -1)));
 }
 
 /* P l u x = b, or its transpose u' l' P' x = b; x a = b is a' x' = b'. */
@@ -218,19 +237,23 @@ static Value *lower_lu_solve(Lower *lo, const Call *c)
 {
     bool   old = is_old_solve(c), left = old || bool_arg(c, "left");
     bool   turned = (!old && bool_arg(c, "adjoint")) == left;
-    Value *lu = tensor_arg(lo, c, old ? "LU_data" : "LU"), *b = tensor_arg(lo, c, old ? "self" : "B");
+    Value *lu = tensor_arg(lo, c, old ? "LU_data" : "LU"),
+          *b = tensor_arg(lo, c, old ? "self" : "B");
     Value *pivots = tensor_arg(lo, c, old ? "LU_pivots" : "pivots");
     Systems s = systems_of(lo, lu, left ? b : swap_last_two(lo, b), true);
     Shape  batch = slice_shape(s.shape, 0, s.shape.rank - 2);
     Dim   *wide = p2o_shape_copy(lo->arena, batch, 1);
     wide[batch.rank] = size_at(pivots, -1);
     pivots = pivots_of(lo, expand(lo, pivots, (Shape){ batch.rank + 1, wide }), size_at(s.a, 0));
-    Value *matrix = permutation_matrix(lo, permutation(lo, pivots, size_at(s.a, 1)), size_at(s.a, 1)), *x;
+    Value *matrix =
+              permutation_matrix(lo, permutation(lo, pivots, size_at(s.a, 1)), size_at(s.a, 1)),
+          *x;
     if (turned) {
         x = triangular_solution(lo, swap_last_two(lo, s.a), s.b, false, false);
         x = product_of(lo, matrix, triangular_solution(lo, swap_last_two(lo, s.a), x, true, true));
     } else {
-        x = triangular_solution(lo, s.a, product_of(lo, swap_last_two(lo, matrix), s.b), false, true);
+        x = triangular_solution(lo, s.a, product_of(lo, swap_last_two(lo, matrix), s.b), false,
+                                true);
         x = triangular_solution(lo, s.a, x, true, false);
     }
     x = reshape(lo, x, s.shape);
@@ -244,7 +267,10 @@ typedef struct Reflections {
     Value *tau;                 /* [all, k] */
 } Reflections;
 
-static Value *sum_along(Lower *lo, Value *x, int64_t axis) { return reduce(lo, ONNX_ReduceSum, x, &axis, 1, false); }
+static Value *sum_along(Lower *lo, Value *x, int64_t axis)
+{
+    return reduce(lo, ONNX_ReduceSum, x, &axis, 1, false);
+}
 
 /* x - scale v (v' x), all of one batch: v [all, m], x [all, m, n], scale [all, 1, 1]. */
 static Value *reflected(Lower *lo, Value *x, Value *v, Value *scale)
@@ -254,21 +280,24 @@ static Value *reflected(Lower *lo, Value *x, Value *v, Value *scale)
     return emit(lo, ONNX_Sub, x, emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, scale, column), along));
 }
 
-/* Column k below the diagonal is turned onto -sign(a) |column| of its first element a.  One that is 0 already
- * below a is left as it is, with tau 0. */
+/* Column k below the diagonal is turned onto -sign(a) |column| of its first element a.  One that is
+ * 0 already below a is left as it is, with tau 0. */
 static Reflections reflections(Lower *lo, Value *a)
 {
     Dim    k_ = shorter(lo->dims, a->shape);
-    Value *rows = iota(lo, size_at(a, 1)), *columns = iota(lo, size_at(a, 2)), *places = iota(lo, k_);
+    Value *rows = iota(lo, size_at(a, 1)), *columns = iota(lo, size_at(a, 2)),
+          *places = iota(lo, k_);
     Value *count = dim_scalar(lo, k_), *zero = NUM(0), *one = NUM(1), *out[2];
     Value *none = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), k_ }), DT_F64, 0);
     Rounds r = open_rounds(lo, "column");
     Value *k = r.round, *x = round_state(&r, a), *tau = round_state(&r, none);
-    Value *column = gather_along(lo, x, 2, k), *first = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
+    Value *column = gather_along(lo, x, 2, k),
+          *first = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
     Value *below = emit(lo, ONNX_Greater, rows, k), *rest = choose(lo, below, column, zero);
     Value *squares = unsqueeze(lo, sum_along(lo, emit(lo, ONNX_Mul, rest, rest), 1), 1);
     Value *done = emit(lo, ONNX_Equal, squares, zero);
-    Value *norm = emit(lo, ONNX_Sqrt, emit(lo, ONNX_Add, squares, emit(lo, ONNX_Mul, first, first)));
+    Value *norm =
+        emit(lo, ONNX_Sqrt, emit(lo, ONNX_Add, squares, emit(lo, ONNX_Mul, first, first)));
     Value *to = choose(lo, emit(lo, ONNX_Less, first, zero), norm, emit(lo, ONNX_Neg, norm));
     to = choose(lo, done, one, to);
     Value *scale = choose(lo, done, zero, emit(lo, ONNX_Div, emit(lo, ONNX_Sub, to, first), to));
@@ -315,7 +344,9 @@ static QrMode qr_mode(const Call *c)
 {
     if (!names_arg(c, "mode"))
         return bool_arg(c, "some") ? QR_REDUCED : QR_COMPLETE;
-    return same(str_arg(c, "mode"), "r") ? QR_R : same(str_arg(c, "mode"), "complete") ? QR_COMPLETE : QR_REDUCED;
+    return same(str_arg(c, "mode"), "r")          ? QR_R
+           : same(str_arg(c, "mode"), "complete") ? QR_COMPLETE
+                                                  : QR_REDUCED;
 }
 
 static void shape_qr(Infer *in, const Call *c)
@@ -364,7 +395,8 @@ static void lower_geqrf(Lower *lo, const Call *c, Value **out)
 /* The vectors and tau, the first two arguments. */
 static Reflections reflections_arg(Lower *lo, const Call *c)
 {
-    Value *a = as_one_batch(lo, p2o_arg_value(lo, &c->args[0], DT_F32)), *tau = p2o_arg_value(lo, &c->args[1], DT_F32);
+    Value *a = as_one_batch(lo, p2o_arg_value(lo, &c->args[0], DT_F32)),
+          *tau = p2o_arg_value(lo, &c->args[1], DT_F32);
     Shape  s = shape_of(lo, 2, (Dim[]){ size_at(a, 0), size_at(tau, -1) });
     return (Reflections){ a, reshape(lo, cast(lo, tau, DT_F64), s) };
 }
@@ -409,7 +441,8 @@ static void shape_ormqr(Infer *in, const Call *c)
     for (int i = 0; i + 2 < x.shape.rank; i++)
         if (!must_equal(in, c, x.shape.at[i], a.shape.at[i], "batch"))
             return;
-    if (must_equal(in, c, dim_at(x.shape, bool_arg(c, "left") ? -2 : -1), dim_at(a.shape, -2), "size of Q"))
+    if (must_equal(in, c, dim_at(x.shape, bool_arg(c, "left") ? -2 : -1), dim_at(a.shape, -2),
+                   "size of Q"))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
@@ -433,12 +466,15 @@ static void shape_matrix_exp(Infer *in, const Call *c)
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* exp(a / 2^s) by its series, with the norm of a / 2^s at most 1/2, squared s times; each matrix has its s. */
+/* exp(a / 2^s) by its series, with the norm of a / 2^s at most 1/2, squared s times; each matrix
+ * has its s. */
 static Value *lower_matrix_exp(Lower *lo, const Call *c)
 {
     const int64_t both[] = { 1, 2 }, all = 0;
-    Value *a = as_one_batch(lo, tensor_arg(lo, c, "self")), *one = identity_matrix(lo, size_at(a, 1)), *out;
-    Value *norm = reduce(lo, ONNX_ReduceMax, reduce(lo, ONNX_ReduceL1, a, &both[0], 1, true), both, 2, true);
+    Value        *a = as_one_batch(lo, tensor_arg(lo, c, "self")),
+          *one = identity_matrix(lo, size_at(a, 1)), *out;
+    Value *norm =
+        reduce(lo, ONNX_ReduceMax, reduce(lo, ONNX_ReduceL1, a, &both[0], 1, true), both, 2, true);
     Value *log = emit(lo, ONNX_Log, emit(lo, ONNX_Max, norm, NUM(0.5)));
     Value *s = emit(lo, ONNX_Ceil, times_num(lo, log, 1.44269504088896340736));
     s = emit(lo, ONNX_Min, plus_num(lo, s, 1), NUM(1100));
@@ -446,7 +482,8 @@ static Value *lower_matrix_exp(Lower *lo, const Call *c)
     Value *sum = expand(lo, one, a->shape);
     for (int i = 15; i >= 1; i--)                       /* 1 + a / i (...) */
         sum = emit(lo, ONNX_Add, one, product_of(lo, times_num(lo, a, 1.0 / i), sum));
-    Value *most = emit(lo, ONNX_Max, reduce(lo, ONNX_ReduceMax, flat(lo, s), &all, 1, false), NUM(0));
+    Value *most =
+        emit(lo, ONNX_Max, reduce(lo, ONNX_ReduceMax, flat(lo, s), &all, 1, false), NUM(0));
     Value *count = cast(lo, most, DT_I64);
     Rounds r = open_rounds(lo, "square");
     Value *x = round_state(&r, sum), *more = emit(lo, ONNX_Less, cast(lo, r.round, DT_F64), s);
@@ -459,25 +496,30 @@ static Value *lower_matrix_exp(Lower *lo, const Call *c)
 #define PLU      "(Tensor P, Tensor L, Tensor U)"
 
 const AtenOp p2o_ops_factor[] = {
-    { "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", shape_lu_factor,
-      .lower_many = lower_lu_factor, NO_PIVOT },
+    { "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+      shape_lu_factor, .lower_many = lower_lu_factor, NO_PIVOT },
     { "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
       shape_lu_factor, .lower_many = lower_lu_factor, NO_PIVOT },
     { "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
       shape_lu_factor, .lower_many = lower_lu_factor, NO_PIVOT },
-    { "linalg_lu(Tensor A, *, bool pivot=True) -> " PLU, shape_lu, .lower_many = lower_lu, NO_PIVOT },
-    { "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> " PLU, shape_lu,
-      .lower_many = lower_lu_unpack },
+    { "linalg_lu(Tensor A, *, bool pivot=True) -> " PLU, shape_lu, .lower_many = lower_lu,
+      NO_PIVOT },
+    { "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> " PLU,
+      shape_lu, .lower_many = lower_lu_unpack },
     { "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
       shape_lu_solve, .lower = lower_lu_solve },
-    { "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", shape_lu_solve, .lower = lower_lu_solve },
-    { "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", shape_qr, .lower_many = lower_qr },
+    { "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", shape_lu_solve,
+      .lower = lower_lu_solve },
+    { "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", shape_qr,
+      .lower_many = lower_qr },
     { "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", shape_qr, .lower_many = lower_qr },
     { "geqrf(Tensor self) -> (Tensor a, Tensor tau)", shape_geqrf, .lower_many = lower_geqrf },
-    { "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape_householder, .lower = lower_householder },
-    { "orgqr(Tensor self, Tensor input2) -> Tensor", shape_householder, .lower = lower_householder },
-    { "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", shape_ormqr,
-      .lower = lower_ormqr },
+    { "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape_householder,
+      .lower = lower_householder },
+    { "orgqr(Tensor self, Tensor input2) -> Tensor", shape_householder,
+      .lower = lower_householder },
+    { "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+      shape_ormqr, .lower = lower_ormqr },
     { "matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp,
       .limits = "half types" },
     { "linalg_matrix_exp(Tensor self) -> Tensor", shape_matrix_exp, .lower = lower_matrix_exp,

@@ -1,9 +1,10 @@
 /* Fourier transforms, short-time ones too, and the ways between complex and real tensors.
  *
- * A transform of a known, moderate length is a product with a matrix of cosines and one of sines, made
- * by nodes that fold to constants: ONNX Runtime does it faster and far more exactly than its DFT, which
- * for other lengths runs in float64 (in float32 it loses four digits unless the length is a power of
- * two).  A short-time transform is a convolution with the same waves under the window. */
+ * A transform of a known, moderate length is a product with a matrix of cosines and one of sines,
+ * made by nodes that fold to constants: ONNX Runtime does it faster and far more exactly than its
+ * DFT, which for other lengths runs in float64 (in float32 it loses four digits unless the length
+ * is a power of two).  A short-time transform is a convolution with the same waves under the
+ * window. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -23,7 +24,10 @@ static void shape_view_as_real(Infer *in, const Call *c)
         set_out(in, c, 0, part_of(x.dtype), insert_dim(in, x.shape, x.shape.rank, int_dim(in, 2)));
 }
 
-static Value *lower_view_as_real(Lower *lo, const Call *c) { return join_parts(lo, complex_arg(lo, c, "self")); }
+static Value *lower_view_as_real(Lower *lo, const Call *c)
+{
+    return join_parts(lo, complex_arg(lo, c, "self"));
+}
 
 static void shape_view_as_complex(Infer *in, const Call *c)
 {
@@ -78,7 +82,8 @@ static void lower_polar(Lower *lo, const Call *c, Value **out)
     out[1] = emit(lo, ONNX_Mul, size, emit(lo, ONNX_Sin, angle));
 }
 
-/* What a call transforms, and how.  The last of the dims is the one that is halved or made whole. */
+/* What a call transforms, and how.  The last of the dims is the one that is halved or made
+ * whole. */
 typedef enum TransformKind { COMPLEX_TO_COMPLEX, REAL_TO_HALF, HALF_TO_REAL } TransformKind;
 typedef enum Scale { SCALE_NONE, SCALE_ROOT, SCALE_WHOLE } Scale;       /* 1, 1 / sqrt(n), 1 / n */
 
@@ -146,7 +151,8 @@ static const char *read_transform_nd(Dims *t, const Call *c, Transform *f)
     return read_scale(c, f);
 }
 
-/* _fft_*: dims and a number for the scale; the dims are constants also where they are called SymInt. */
+/* _fft_*: dims and a number for the scale; the dims are constants also where they are called
+ * SymInt. */
 static const char *read_transform_core(const Call *c, Transform *f)
 {
     Shape   x = shape_arg(c, "self");
@@ -156,7 +162,8 @@ static const char *read_transform_core(const Call *c, Transform *f)
         return "an unknown normalization";
     f->scale = mode == 0 ? SCALE_NONE : mode == 1 ? SCALE_ROOT : SCALE_WHOLE;
     for (int i = 0; i < f->ndim; i++) {
-        if (!p2o_dim_is_int(dim_item(c, "dim", i), &d) || !p2o_wrap_dim(d, x.rank, false, &f->dim[i]))
+        if (!p2o_dim_is_int(dim_item(c, "dim", i), &d) ||
+            !p2o_wrap_dim(d, x.rank, false, &f->dim[i]))
             return "dim is out of range";
         f->size[i] = x.at[f->dim[i]];
     }
@@ -204,7 +211,8 @@ static const char *read_transform(Dims *t, const Call *c, Transform *f)
         f->kind = COMPLEX_TO_COMPLEX;
     if (core)
         return read_transform_core(c, f);
-    return p2o_schema_find(c->schema, "n") >= 0 ? read_transform_1d(t, c, f) : read_transform_nd(t, c, f);
+    return p2o_schema_find(c->schema, "n") >= 0 ? read_transform_1d(t, c, f)
+                                                : read_transform_nd(t, c, f);
 }
 
 static void shape_transform(Infer *in, const Call *c)
@@ -247,7 +255,8 @@ static Value *cut_or_fill(Lower *lo, Value *x, int axis, Dim n)
 
 static Complex cut_or_fill_parts(Lower *lo, Complex z, int axis, Dim n)
 {
-    return (Complex){ cut_or_fill(lo, z.re, axis, n), z.im ? cut_or_fill(lo, z.im, axis, n) : NULL };
+    return (Complex){ cut_or_fill(lo, z.re, axis, n),
+                      z.im ? cut_or_fill(lo, z.im, axis, n) : NULL };
 }
 
 /* Waves: cos and sin of a turn * row * column / n, each times `factor`, in double until the end. */
@@ -257,7 +266,8 @@ typedef struct Waves {
 
 static Waves waves(Lower *lo, Value *rows, Value *cols, Dim n, double factor, DType t)
 {
-    Value *steps = emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, unsqueeze(lo, rows, 1), cols), dim_scalar(lo, n));
+    Value *steps =
+        emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, unsqueeze(lo, rows, 1), cols), dim_scalar(lo, n));
     Value *turn = emit(lo, ONNX_Div, num(lo, DT_F64, TURN), count_value(lo, n, DT_F64));
     int64_t len;
     if (p2o_dim_is_int(n, &len))
@@ -296,8 +306,10 @@ static Complex by_matrix(Lower *lo, Complex z, int axis, const Transform *f, int
 /* Half a spectrum counts twice but for its ends, where k is 0 or n / 2. */
 static Value *half_weights(Lower *lo, Value *k, int64_t n, DType t)
 {
-    Value *twice = emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, k, p2o_build_int(lo->b, 2)), p2o_build_int(lo->b, n));
-    return choose(lo, emit(lo, ONNX_Equal, twice, p2o_build_int(lo->b, 0)), num(lo, t, 1), num(lo, t, 2));
+    Value *twice =
+        emit(lo, ONNX_Mod, emit(lo, ONNX_Mul, k, p2o_build_int(lo->b, 2)), p2o_build_int(lo->b, n));
+    return choose(lo, emit(lo, ONNX_Equal, twice, p2o_build_int(lo->b, 0)), num(lo, t, 1),
+                  num(lo, t, 2));
 }
 
 static Value *real_by_matrix(Lower *lo, Complex z, int axis, const Transform *f, int64_t n)
@@ -369,7 +381,7 @@ static Value *made_whole(Lower *lo, Value *x, int axis, Dim n, bool negate)
 {
     Dims  *d = lo->dims;
     Dim    one = p2o_dim_int(d, 1);
-    Dim    end = p2o_dim_add(d, one, p2o_dim_floordiv(d, p2o_dim_sub(d, n, one), p2o_dim_int(d, 2)));
+    Dim end = p2o_dim_add(d, one, p2o_dim_floordiv(d, p2o_dim_sub(d, n, one), p2o_dim_int(d, 2)));
     Value *tail = reversed(lo, slice_axis(lo, x, axis, one, end, 1), axis);
     return concat(lo, axis, (Value *[]){ x, negate ? emit(lo, ONNX_Neg, tail) : tail }, 2);
 }
@@ -396,11 +408,13 @@ static void lower_transform(Lower *lo, const Call *c, Value **out)
         bool product = p2o_dim_is_int(size, &n) && n <= MAX_MATRIX;
         if (ends && f.kind == HALF_TO_REAL) {
             z = cut_or_fill_parts(lo, z, axis, spectrum);
-            out[0] = product ? real_by_matrix(lo, z, axis, &f, n) : real_by_dft(lo, z, axis, &f, size);
+            out[0] =
+                product ? real_by_matrix(lo, z, axis, &f, n) : real_by_dft(lo, z, axis, &f, size);
             return;
         }
         z = cut_or_fill_parts(lo, z, axis, size);
-        z = product ? by_matrix(lo, z, axis, &f, n, half ? spectrum : size) : by_dft(lo, z, axis, &f, size, half);
+        z = product ? by_matrix(lo, z, axis, &f, n, half ? spectrum : size)
+                    : by_dft(lo, z, axis, &f, size, half);
     }
     put_parts(z, out);
 }
@@ -436,7 +450,10 @@ static void shape_shift_halves(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, x.shape);
 }
 
-static bool is_half_frequencies(const Call *c) { return same(c->schema->key, "aten::fft_rfftfreq"); }
+static bool is_half_frequencies(const Call *c)
+{
+    return same(c->schema->key, "aten::fft_rfftfreq");
+}
 
 static void shape_fftfreq(Infer *in, const Call *c)
 {
@@ -458,15 +475,19 @@ static Value *lower_fftfreq(Lower *lo, const Call *c)
     Value  *k = iota(lo, out_shape(c, 0).at[0]);
     int64_t len;
     if (!is_half_frequencies(c)) {
-        Value *front = emit(lo, ONNX_Less, k, dim_scalar(lo, p2o_dim_ceildiv(d, n, p2o_dim_int(d, 2))));
+        Value *front =
+            emit(lo, ONNX_Less, k, dim_scalar(lo, p2o_dim_ceildiv(d, n, p2o_dim_int(d, 2))));
         k = choose(lo, front, k, emit(lo, ONNX_Sub, k, dim_scalar(lo, n)));
     }
     if (p2o_dim_is_int(n, &len))
-        return emit(lo, ONNX_Mul, cast(lo, k, t), num(lo, t, 1 / ((double)len * float_arg(c, "d"))));
-    return emit(lo, ONNX_Div, cast(lo, k, t), times_num(lo, count_value(lo, n, t), float_arg(c, "d")));
+        return emit(lo, ONNX_Mul, cast(lo, k, t),
+                    num(lo, t, 1 / ((double)len * float_arg(c, "d"))));
+    return emit(lo, ONNX_Div, cast(lo, k, t),
+                times_num(lo, count_value(lo, n, t), float_arg(c, "d")));
 }
 
-/* Short-time transforms: frames of n_fft samples, `hop` apart, under a window of `win` in their middle. */
+/* Short-time transforms: frames of n_fft samples, `hop` apart, under a window of `win` in their
+ * middle. */
 typedef struct Frames {
     int64_t n_fft, hop, win, left;      /* left: zeros before the window */
     bool    half;                       /* only frequencies up to n_fft / 2 */
@@ -492,8 +513,8 @@ static bool window_fits(Infer *in, const Call *c, const Frames *f)
         rule_unsupported(in, "a window of %s", p2o_dtype_torch(type_arg(c, "window").dtype));
         return false;
     }
-    return must_rank(in, c, "window", 1) &&
-           must_equal(in, c, shape_arg(c, "window").at[0], int_dim(in, f->win), "length of the window");
+    return must_rank(in, c, "window", 1) && must_equal(in, c, shape_arg(c, "window").at[0],
+                                                       int_dim(in, f->win), "length of the window");
 }
 
 static int64_t frequencies(const Frames *f) { return f->half ? f->n_fft / 2 + 1 : f->n_fft; }
@@ -547,7 +568,8 @@ static Value *from_left(Lower *lo, const Frames *f)
 }
 
 /* [2 frequencies, win]: cosines, then negative sines, under the window. */
-static Value *wave_kernel(Lower *lo, const Call *c, const Frames *f, Value *times, double scale, DType t)
+static Value *wave_kernel(Lower *lo, const Call *c, const Frames *f, Value *times, double scale,
+                          DType t)
 {
     Dims  *d = lo->dims;
     Value *window = has_arg(c, "window") ? tensor_as(lo, c, "window", t) : NULL;
@@ -582,7 +604,8 @@ static Value *padded_ends(Lower *lo, const Call *c, Value *x, int64_t n)
                                             { "constant", "constant" } };
     for (size_t i = 0; i < COUNT_OF(modes); i++)
         if (same(str_arg(c, "pad_mode"), modes[i][0]))
-            return emit_with(lo, ONNX_Pad, ATTRS(attr_str("mode", modes[i][1])), x, INTS(lo, 0, n, 0, n));
+            return emit_with(lo, ONNX_Pad, ATTRS(attr_str("mode", modes[i][1])), x,
+                             INTS(lo, 0, n, 0, n));
     return unsupported(lo, c, "pad_mode '%s'", str_arg(c, "pad_mode"));
 }
 
@@ -601,8 +624,10 @@ static void lower_stft(Lower *lo, const Call *c, Value **out)
     double scale = bool_arg(c, "normalized") ? 1 / sqrt((double)f.n_fft) : 1;
     Value *y = analysed(lo, x, wave_kernel(lo, c, &f, NULL, scale, x->dtype), &f,
                         out_shape(c, 0).at[single ? 1 : 2]);
-    emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", 1)), 2, part, y, INTS(lo, frequencies(&f), frequencies(&f)));
-    Complex z = { single ? squeeze(lo, part[0], 0) : part[0], single ? squeeze(lo, part[1], 0) : part[1] };
+    emit_many(lo, ONNX_Split, ATTRS(attr_int("axis", 1)), 2, part, y,
+              INTS(lo, frequencies(&f), frequencies(&f)));
+    Complex z = { single ? squeeze(lo, part[0], 0) : part[0],
+                  single ? squeeze(lo, part[1], 0) : part[1] };
     if (bool_arg(c, "return_complex"))
         put_parts(z, out);
     else
@@ -638,7 +663,8 @@ static void shape_istft(Infer *in, const Call *c)
     if (!read_inverse(in, c, &f) || !window_fits(in, c, &f))
         return;
     if (bool_arg(c, "return_complex") || x.dtype != DT_C64) {
-        rule_unsupported(in, bool_arg(c, "return_complex") ? "return_complex" : "a spectrum that is not complex64");
+        rule_unsupported(in, bool_arg(c, "return_complex") ? "return_complex"
+                                                           : "a spectrum that is not complex64");
         return;
     }
     if (!bool_arg(c, "center") && f.win < f.n_fft) {
@@ -649,7 +675,8 @@ static void shape_istft(Infer *in, const Call *c)
     if (!length)
         length = p2o_dim_sub(t, covered(t, &f, dim_at(x.shape, -1)),
                              int_dim(in, bool_arg(c, "center") ? f.n_fft / 2 * 2 : 0));
-    set_out(in, c, 0, part_of(x.dtype), with_last(in, slice_shape(x.shape, 0, x.shape.rank - 1), length));
+    set_out(in, c, 0, part_of(x.dtype),
+            with_last(in, slice_shape(x.shape, 0, x.shape.rank - 1), length));
 }
 
 /* Frames added up where they overlap: [batch, channels, frames] -> [batch, 1, time]. */
@@ -657,7 +684,8 @@ static Value *overlapped(Lower *lo, Value *x, Value *kernel, const Frames *f)
 {
     int64_t *hop = NEW(lo->arena, int64_t);
     *hop = f->hop;
-    return emit_with(lo, ONNX_ConvTranspose, ATTRS(attr_ints("strides", hop, 1)), x, unsqueeze(lo, kernel, 1));
+    return emit_with(lo, ONNX_ConvTranspose, ATTRS(attr_ints("strides", hop, 1)), x,
+                     unsqueeze(lo, kernel, 1));
 }
 
 /* Frames made of waves under the window and added up, by the sum of the squared windows. */
@@ -673,8 +701,9 @@ static Value *lower_istft(Lower *lo, const Call *c)
     if (!has_arg(c, "onesided"))
         f.half = !dim_is(size_at(z.re, -2), f.n_fft);
     Value *k = iota(lo, p2o_dim_int(d, frequencies(&f)));
-    Value *kernel = wave_kernel(lo, c, &f, f.half ? unsqueeze(lo, half_weights(lo, k, f.n_fft, t), 1) : NULL,
-                                scale_factor(bool_arg(c, "normalized") ? SCALE_ROOT : SCALE_WHOLE, f.n_fft), t);
+    Value *kernel =
+        wave_kernel(lo, c, &f, f.half ? unsqueeze(lo, half_weights(lo, k, f.n_fft, t), 1) : NULL,
+                    scale_factor(bool_arg(c, "normalized") ? SCALE_ROOT : SCALE_WHOLE, f.n_fft), t);
     Value *x = concat(lo, single ? 0 : 1, (Value *[]){ z.re, z.im }, 2);
     Value *y = overlapped(lo, single ? unsqueeze(lo, x, 0) : x, kernel, &f);
     Value *window = has_arg(c, "window") ? tensor_as(lo, c, "window", t) : NULL;
@@ -688,25 +717,38 @@ static Value *lower_istft(Lower *lo, const Call *c)
     bool given = has_arg(c, "length");          /* may be longer than what there is */
     if (given)
         rest = p2o_dim_int(d, 0);
-    y = squeeze(lo, emit(lo, ONNX_Div, cut_ends(lo, y, 2, from, rest), cut_ends(lo, sum, 2, from, rest)), 1);
+    y = squeeze(
+        lo, emit(lo, ONNX_Div, cut_ends(lo, y, 2, from, rest), cut_ends(lo, sum, 2, from, rest)),
+        1);
     if (given)
         y = cut_or_fill(lo, y, 1, length);
     return single ? squeeze(lo, y, 0) : y;
 }
 
-#define FFT_1D(name)                                                                                \
-    { "fft_" name "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",            \
-      shape_transform, .lower_many = lower_transform, .complex = true }
-#define FFT_2D(name)                                                                                \
-    { "fft_" name "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", \
-      shape_transform, .lower_many = lower_transform, .complex = true }
-#define FFT_ND(name)                                                                                \
-    { "fft_" name "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",  \
-      shape_transform, .lower_many = lower_transform, .complex = true }
+#define FFT_1D(name)                                                                               \
+    {                                                                                              \
+        "fft_" name "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",         \
+            shape_transform, .lower_many = lower_transform, .complex = true                        \
+    }
+#define FFT_2D(name)                                                                               \
+    {                                                                                              \
+        "fft_" name                                                                                \
+        "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",        \
+            shape_transform, .lower_many = lower_transform, .complex = true                        \
+    }
+#define FFT_ND(name)                                                                               \
+    {                                                                                              \
+        "fft_" name                                                                                \
+        "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",           \
+            shape_transform, .lower_many = lower_transform, .complex = true                        \
+    }
 #define FFT_ROWS(name) FFT_1D(name), FFT_2D(name), FFT_ND(name)
-#define STFT_ARGS "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
-#define STFT_ENDS "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
-#define FREQUENCIES "(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+#define STFT_ARGS                                                                                  \
+    "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+#define STFT_ENDS                                                                                  \
+    "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
+#define FREQUENCIES                                                                                \
+    "(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
 
 const AtenOp p2o_ops_fft[] = {
     { "view_as_real(Tensor(a) self) -> Tensor(a)", shape_view_as_real, .lower = lower_view_as_real,
@@ -718,29 +760,35 @@ const AtenOp p2o_ops_fft[] = {
     { "view_as_complex_copy(Tensor self) -> Tensor", shape_view_as_complex,
       .lower_many = lower_view_as_complex, .complex = true },
     { "imag(Tensor(a) self) -> Tensor(a)", shape_imag, .lower = lower_imag, .complex = true },
-    { "complex(Tensor real, Tensor imag) -> Tensor", shape_complex, .lower_many = lower_make_complex,
+    { "complex(Tensor real, Tensor imag) -> Tensor", shape_complex,
+      .lower_many = lower_make_complex, .complex = true },
+    { "polar(Tensor abs, Tensor angle) -> Tensor", shape_complex, .lower_many = lower_polar,
       .complex = true },
-    { "polar(Tensor abs, Tensor angle) -> Tensor", shape_complex, .lower_many = lower_polar, .complex = true },
     FFT_ROWS("fft"),
     FFT_ROWS("ifft"),
     FFT_ROWS("rfft"),
     FFT_ROWS("irfft"),
     FFT_ROWS("hfft"),
     FFT_ROWS("ihfft"),
-    { "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", shape_transform,
-      .lower_many = lower_transform, .complex = true },
-    { "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", shape_transform,
-      .lower_many = lower_transform, .complex = true },
-    { "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", shape_transform,
-      .lower_many = lower_transform, .complex = true },
-    { "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves, .lower = lower_fftshift },
-    { "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves, .lower = lower_ifftshift },
-    { "stft(" STFT_ARGS "bool normalized=False, " STFT_ENDS, shape_stft, .lower_many = lower_stft, .complex = true,
-      .limits = "real signals" },
-    { "stft.center(" STFT_ARGS "bool center=True, str pad_mode=\"reflect\", bool normalized=False, " STFT_ENDS,
+    { "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+      shape_transform, .lower_many = lower_transform, .complex = true },
+    { "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+      shape_transform, .lower_many = lower_transform, .complex = true },
+    { "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+      shape_transform, .lower_many = lower_transform, .complex = true },
+    { "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves,
+      .lower = lower_fftshift },
+    { "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", shape_shift_halves,
+      .lower = lower_ifftshift },
+    { "stft(" STFT_ARGS "bool normalized=False, " STFT_ENDS, shape_stft, .lower_many = lower_stft,
+      .complex = true, .limits = "real signals" },
+    { "stft.center(" STFT_ARGS
+      "bool center=True, str pad_mode=\"reflect\", bool normalized=False, " STFT_ENDS,
       shape_stft, .lower_many = lower_stft, .complex = true, .limits = "real signals" },
-    { "istft(" STFT_ARGS "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
-      shape_istft, .lower = lower_istft, .complex = true, .counts = "length", .limits = "complex64 to float32" },
+    { "istft(" STFT_ARGS
+      "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+      shape_istft, .lower = lower_istft, .complex = true, .counts = "length",
+      .limits = "complex64 to float32" },
     { "fft_fftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { "fft_rfftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { 0 },

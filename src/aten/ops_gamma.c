@@ -1,9 +1,9 @@
 /* The incomplete gamma functions and Hurwitz's zeta, in float64 whatever the result's type.
  *
- * With Q = 1 - P: P(a, x) by its power series below a + 1, Q by a continued fraction above, each in a Loop
- * until no element changes any more; their length grows with the square root of a, so that from 1000 on an
- * expansion that is uniform in x (DLMF 8.12) takes over.  Zeta is the sum of its first terms and Euler and
- * Maclaurin's series for the rest. */
+ * With Q = 1 - P: P(a, x) by its power series below a + 1, Q by a continued fraction above, each in
+ * a Loop until no element changes any more; their length grows with the square root of a, so that
+ * from 1000 on an expansion that is uniform in x (DLMF 8.12) takes over.  Zeta is the sum of its
+ * first terms and Euler and Maclaurin's series for the rest. */
 #include "aten/lower.h"
 #include "onnx/f64.h"
 
@@ -38,10 +38,12 @@ static Value *distance_from_a(Lower *lo, Value *a, Value *x)
     return times(lo, a, difference(lo, mu, log1p_of(lo, mu)));
 }
 
-/* log(x^a exp(-x) / gamma(a + 1)); below 10 by log(gamma(a + 11)) less the logarithms in between. */
+/* log(x^a exp(-x) / gamma(a + 1)); below 10 by log(gamma(a + 11)) less the logarithms in
+ * between. */
 static Value *log_factor(Lower *lo, Value *a, Value *x)
 {
-    Value *high = difference(lo, emit(lo, ONNX_Neg, distance_from_a(lo, a, x)), stirling_rest(lo, a));
+    Value *high =
+        difference(lo, emit(lo, ONNX_Neg, distance_from_a(lo, a, x)), stirling_rest(lo, a));
     high = difference(lo, high, times_num(lo, plus_num(lo, emit(lo, ONNX_Log, a), LOG_2PI), 0.5));
     Value *z = plus_num(lo, a, 10), *between = plus_num(lo, a, 1);
     for (int i = 2; i <= 10; i++)
@@ -84,35 +86,43 @@ static Value *continued_fraction(Lower *lo, Value *a, Value *x)
     return out[2];
 }
 
-/* Of the smaller of P and Q, for large a: with n^2 / 2 = x / a - 1 - log(x / a), n < 0 below a, it is
- * exp(-a n^2 / 2) (erfcx(|n| sqrt(a / 2)) / 2 +- (c0(n) + c1(n) / a + ...) / sqrt(2 pi a)). */
+/* Of the smaller of P and Q, for large a: with n^2 / 2 = x / a - 1 - log(x / a), n < 0 below a, it
+ * is exp(-a n^2 / 2) (erfcx(|n| sqrt(a / 2)) / 2 +- (c0(n) + c1(n) / a + ...) / sqrt(2 pi a)). */
 static Value *uniform_expansion(Lower *lo, Value *a, Value *x, Value *below)
 {
     static const double c0[] = {
-        -1.392388722418162e-13, 3.371763262400985e-13, 1.1004392031956135e-13, -5.0276692801141755e-12,
-        2.4361948020667415e-11, -5.830772132550426e-11, -2.5514193994946248e-11, 9.14769958223679e-10,
-        -4.382036018453353e-09, 1.0261809784240309e-08, 6.707853543401498e-09, -1.7665952736826078e-07,
-        8.296711340953087e-07, -1.85406221071516e-06, -2.185448510679992e-06, 3.919263178522438e-05,
-        -0.0001787551440329218, 0.0003527336860670194, 0.0011574074074074073, -0.014814814814814815,
-        0.08333333333333333, -0.3333333333333333,
+        -1.392388722418162e-13,  3.371763262400985e-13,  1.1004392031956135e-13,
+        -5.0276692801141755e-12, 2.4361948020667415e-11, -5.830772132550426e-11,
+        -2.5514193994946248e-11, 9.14769958223679e-10,   -4.382036018453353e-09,
+        1.0261809784240309e-08,  6.707853543401498e-09,  -1.7665952736826078e-07,
+        8.296711340953087e-07,   -1.85406221071516e-06,  -2.185448510679992e-06,
+        3.919263178522438e-05,   -0.0001787551440329218, 0.0003527336860670194,
+        0.0011574074074074073,   -0.014814814814814815,  0.08333333333333333,
+        -0.3333333333333333,
     };
     static const double c1[] = {
-        4.162792991842583e-10, -1.0091543710600413e-09, -1.7543241719747647e-11, 1.1951628599778148e-08,
-        -5.752545603517705e-08, 1.378633446915721e-07, 4.647127802807434e-09, -1.6120900894563446e-06,
-        7.64916091608111e-06, -1.8098550334489977e-05, -4.018775720164609e-07, 0.00020576131687242798,
-        -0.0009902263374485596, 0.0026455026455026454, -0.003472222222222222, -0.001851851851851852,
+        4.162792991842583e-10,   -1.0091543710600413e-09, -1.7543241719747647e-11,
+        1.1951628599778148e-08,  -5.752545603517705e-08,  1.378633446915721e-07,
+        4.647127802807434e-09,   -1.6120900894563446e-06, 7.64916091608111e-06,
+        -1.8098550334489977e-05, -4.018775720164609e-07,  0.00020576131687242798,
+        -0.0009902263374485596,  0.0026455026455026454,   -0.003472222222222222,
+        -0.001851851851851852,
     };
     static const double c2[] = {
-        -2.0477098421990866e-10, 1.4280614206064242e-07, -6.298992138380055e-07, 1.3721957309062934e-06,
-        3.423578734096138e-08, -1.2760635188618728e-05, 5.2923448829120125e-05, -0.0001073665322636516,
-        2.0093878600823047e-06, 0.0007716049382716049, -0.0026813271604938273, 0.004133597883597883,
+        -2.0477098421990866e-10, 1.4280614206064242e-07, -6.298992138380055e-07,
+        1.3721957309062934e-06,  3.423578734096138e-08,  -1.2760635188618728e-05,
+        5.2923448829120125e-05,  -0.0001073665322636516, 2.0093878600823047e-06,
+        0.0007716049382716049,   -0.0026813271604938273, 0.004133597883597883,
     };
     static const double c3[] = {
-        -5.6749528269915965e-06, 1.1082654115347302e-05, -2.396505113867297e-07, -7.561801671883977e-05,
-        0.00026772063206283885, -0.0004691894943952557, 0.00022947209362139917, 0.0006494341563786008,
+        -5.6749528269915965e-06, 1.1082654115347302e-05, -2.396505113867297e-07,
+        -7.561801671883977e-05,  0.00026772063206283885, -0.0004691894943952557,
+        0.00022947209362139917,  0.0006494341563786008,
     };
-    Value *far = emit(lo, ONNX_Max, distance_from_a(lo, a, x), NUM(0)), *q = emit(lo, ONNX_Reciprocal, a);
-    Value *n = emit(lo, ONNX_Min, emit(lo, ONNX_Sqrt, times_num(lo, times(lo, far, q), 2)), NUM(1.3));
+    Value *far = emit(lo, ONNX_Max, distance_from_a(lo, a, x), NUM(0)),
+          *q = emit(lo, ONNX_Reciprocal, a);
+    Value *n =
+        emit(lo, ONNX_Min, emit(lo, ONNX_Sqrt, times_num(lo, times(lo, far, q), 2)), NUM(1.3));
     n = choose(lo, below, emit(lo, ONNX_Neg, n), n);
     Value *c = polynomial(lo, n, c3, COUNT_OF(c3));
     c = sum_of(lo, times(lo, c, q), polynomial(lo, n, c2, COUNT_OF(c2)));
@@ -129,7 +139,8 @@ static Value *incomplete_gamma(Lower *lo, const Call *c, bool upper)
 {
     Shape  s = out_shape(c, 0);
     Value *zero = NUM(0), *one = NUM(1), *infinite = NUM((double)INFINITY), *nan = NUM(NAN);
-    Value *a0 = expand(lo, tensor_as(lo, c, "self", DT_F64), s), *x0 = expand(lo, tensor_as(lo, c, "other", DT_F64), s);
+    Value *a0 = expand(lo, tensor_as(lo, c, "self", DT_F64), s),
+          *x0 = expand(lo, tensor_as(lo, c, "other", DT_F64), s);
     Value *inside = emit(lo, ONNX_And, emit(lo, ONNX_Greater, emit(lo, ONNX_Min, a0, x0), zero),
                          emit(lo, ONNX_Less, emit(lo, ONNX_Max, a0, x0), infinite));
     Value *a = choose(lo, inside, a0, one), *x = choose(lo, inside, x0, one);
@@ -146,27 +157,31 @@ static Value *incomplete_gamma(Lower *lo, const Call *c, bool upper)
     Value *y = choose(lo, large, uniform, choose(lo, by_series, low, high));
     y = choose(lo, upper ? is_lower : emit(lo, ONNX_Not, is_lower), one_minus(lo, y), y);
     Value *at_least = upper ? one : zero, *at_most = upper ? zero : one;        /* where x is 0; infinite */
-    Value *a_infinite = emit(lo, ONNX_Equal, a0, infinite), *x_infinite = emit(lo, ONNX_Equal, x0, infinite);
+    Value *a_infinite = emit(lo, ONNX_Equal, a0, infinite),
+          *x_infinite = emit(lo, ONNX_Equal, x0, infinite);
     y = choose(lo, x_infinite, at_most, choose(lo, inside, y, nan));
     y = choose(lo, a_infinite, choose(lo, x_infinite, nan, at_least), y);
     y = choose(lo, emit(lo, ONNX_Equal, x0, zero), at_least, y);
     Value *positive = emit(lo, ONNX_Greater, x0, zero);
     y = choose(lo, emit(lo, ONNX_Equal, a0, zero), choose(lo, positive, at_most, nan), y);
-    Value *undefined = emit(lo, ONNX_Or, emit(lo, ONNX_Less, a0, zero), emit(lo, ONNX_Less, x0, zero));
+    Value *undefined =
+        emit(lo, ONNX_Or, emit(lo, ONNX_Less, a0, zero), emit(lo, ONNX_Less, x0, zero));
     return cast(lo, choose(lo, undefined, nan, y), out_dtype(c, 0));
 }
 
 static Value *lower_igamma(Lower *lo, const Call *c) { return incomplete_gamma(lo, c, false); }
 static Value *lower_igammac(Lower *lo, const Call *c) { return incomplete_gamma(lo, c, true); }
 
-/* The sum of (q + k)^-s over k >= 0, for q > 0: ten terms and the series for the rest, left out where the
- * last of the ten does not count any more. */
+/* The sum of (q + k)^-s over k >= 0, for q > 0: ten terms and the series for the rest, left out
+ * where the last of the ten does not count any more. */
 static Value *zeta_positive(Lower *lo, Value *s, Value *q)
 {
-    static const double coef[] = {                      /* B(2j) / (2j)! */
-        0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07,
-        2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
-        8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18, -1.3954464685812522e-19,
+    static const double coef[] = {
+        /* B(2j) / (2j)! */
+        0.08333333333333333,    -0.001388888888888889,   3.306878306878307e-05,
+        -8.267195767195768e-07, 2.08767569878681e-08,    -5.284190138687493e-10,
+        1.3382536530684679e-11, -3.3896802963225827e-13, 8.586062056277845e-15,
+        -2.174868698558062e-16, 5.5090028283602295e-18,  -1.3954464685812522e-19,
     };
     Value *power = emit(lo, ONNX_Neg, s), *last = emit(lo, ONNX_Pow, q, power), *sum = last;
     for (int i = 1; i < 10; i++) {
@@ -174,7 +189,8 @@ static Value *zeta_positive(Lower *lo, Value *s, Value *q)
         sum = sum_of(lo, sum, last);
     }
     Value *w = plus_num(lo, q, 9), *r = emit(lo, ONNX_Reciprocal, w);
-    Value *rest = plus_num(lo, divided(lo, w, plus_num(lo, s, -1)), -0.5), *factor = times(lo, s, r);
+    Value *rest = plus_num(lo, divided(lo, w, plus_num(lo, s, -1)), -0.5),
+          *factor = times(lo, s, r);
     for (int i = 0; i < (int)COUNT_OF(coef); i++) {
         rest = sum_of(lo, rest, times_num(lo, factor, coef[i]));
         factor = times(lo, factor, times(lo, plus_num(lo, s, 2 * i + 1), r));
@@ -184,8 +200,8 @@ static Value *zeta_positive(Lower *lo, Value *s, Value *q)
     return choose(lo, counts, sum_of(lo, sum, times(lo, last, rest)), sum);
 }
 
-/* For q < 0 not whole and s whole: with r the fraction of -q, the terms below 0 are those of r up to -q, those
- * above begin at 1 - r. */
+/* For q < 0 not whole and s whole: with r the fraction of -q, the terms below 0 are those of r up
+ * to -q, those above begin at 1 - r. */
 static Value *zeta_negative(Lower *lo, Value *s, Value *q)
 {
     Value *a = emit(lo, ONNX_Neg, q), *r = difference(lo, a, emit(lo, ONNX_Floor, a));
@@ -212,7 +228,10 @@ static Value *lower_zeta(Lower *lo, const Call *c)
     return cast(lo, choose(lo, emit(lo, ONNX_Equal, s, one), infinite, y), out_dtype(c, 0));
 }
 
-#define ROW_GAMMA(name, fn) { name "(Tensor self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn }
+#define ROW_GAMMA(name, fn)                                                                        \
+    {                                                                                              \
+        name "(Tensor self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn           \
+    }
 
 const AtenOp p2o_ops_gamma[] = {
     ROW_GAMMA("igamma", lower_igamma),
@@ -220,7 +239,9 @@ const AtenOp p2o_ops_gamma[] = {
     ROW_GAMMA("igammac", lower_igammac),
     ROW_GAMMA("special_gammaincc", lower_igammac),
     ROW_GAMMA("special_zeta", lower_zeta),
-    { "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", p2o_rule_binary_float, .lower = lower_zeta },
-    { "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = lower_zeta },
+    { "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", p2o_rule_binary_float,
+      .lower = lower_zeta },
+    { "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", p2o_rule_binary_float,
+      .lower = lower_zeta },
     { 0 },
 };

@@ -1,7 +1,7 @@
 /* torch.gradient: differences along dims, central inside and of first or second order at the ends.
  *
- * The overloads differ in how they say the distances: one number, one for each dim, or the coordinates of
- * each dim as a tensor. */
+ * The overloads differ in how they say the distances: one number, one for each dim, or the
+ * coordinates of each dim as a tensor. */
 #include "aten/lower.h"
 
 static bool has_coordinates(const Call *c)
@@ -23,7 +23,9 @@ static int gradient_dims(const Call *c, int64_t *dims)
     if (x->kind == ARG_NONE)
         n = type_arg(c, "self").shape.rank;
     for (int i = 0; i < n && i < MAX_RANK; i++)
-        dims[i] = x->kind == ARG_NONE ? i : x->kind == ARG_LIST ? int_item(c, "dim", i) : int_arg(c, "dim");
+        dims[i] = x->kind == ARG_NONE   ? i
+                  : x->kind == ARG_LIST ? int_item(c, "dim", i)
+                                        : int_arg(c, "dim");
     return n;
 }
 
@@ -32,7 +34,8 @@ static void shape_gradient(Infer *in, const Call *c)
     Type    x = type_arg(c, "self");
     int64_t dims[MAX_RANK], order = int_arg(c, "edge_order");
     int     n = gradient_dims(c, dims), axis;
-    if (n != nouts(c) || (spacing_list(c) && list_len(c, "spacing") != n) || order < 1 || order > 2) {
+    if (n != nouts(c) || (spacing_list(c) && list_len(c, "spacing") != n) || order < 1 ||
+        order > 2) {
         rule_fail(in, "%d results for %d dims, edge order %lld", nouts(c), n, (long long)order);
         return;
     }
@@ -43,7 +46,8 @@ static void shape_gradient(Infer *in, const Call *c)
         promote_type(&p, (Type){ .kind = TY_TENSOR, .dtype = float_of(x.dtype), .shape = x.shape });
         if (has_coordinates(c)) {
             Type at = type_item(c, "spacing", i);
-            if (at.shape.rank != 1 || !must_equal(in, c, at.shape.at[0], x.shape.at[axis], "coordinates"))
+            if (at.shape.rank != 1 ||
+                !must_equal(in, c, at.shape.at[0], x.shape.at[axis], "coordinates"))
                 return;
             promote_type(&p, at);
         }
@@ -111,14 +115,16 @@ static Value *uneven_gradient(Lower *lo, Value *x, int axis, Value *place, int64
     int    a = 0;                                       /* of `at`, whose first axis it is */
     Value *steps = emit(lo, ONNX_Sub, shifted(lo, at, a, 1, 0), shifted(lo, at, a, 0, 1));
     Value *before = shifted(lo, steps, a, 0, 1), *after = shifted(lo, steps, a, 1, 0);
-    out[1] = of_three(lo, before, after, 1, (Value *[]){ shifted(lo, x, axis, 0, 2), shifted(lo, x, axis, 1, 1),
-                                                         shifted(lo, x, axis, 2, 0) });
+    out[1] = of_three(lo, before, after, 1,
+                      (Value *[]){ shifted(lo, x, axis, 0, 2), shifted(lo, x, axis, 1, 1),
+                                   shifted(lo, x, axis, 2, 0) });
     for (int end = 0; end < 2; end++) {
         int64_t i = end ? -3 : 0;
         Value  *p = one_at(lo, steps, a, end ? -2 : 0), *q = one_at(lo, steps, a, end ? -1 : 1);
         if (order == 2) {
-            out[2 * end] = of_three(lo, p, q, 2 * end, (Value *[]){ one_at(lo, x, axis, i), one_at(lo, x, axis, i + 1),
-                                                                    one_at(lo, x, axis, i + 2) });
+            out[2 * end] = of_three(lo, p, q, 2 * end,
+                                    (Value *[]){ one_at(lo, x, axis, i), one_at(lo, x, axis, i + 1),
+                                                 one_at(lo, x, axis, i + 2) });
         } else {
             Value *from = one_at(lo, x, axis, end ? -2 : 0);
             Value *to = one_at(lo, x, axis, end ? -1 : 1);
@@ -131,7 +137,8 @@ static Value *uneven_gradient(Lower *lo, Value *x, int axis, Value *place, int64
 /* Inside (x[i + 1] - x[i - 1]) / (2 h). */
 static Value *even_gradient(Lower *lo, Value *x, int axis, Value *h, int64_t order)
 {
-    Value *out[3], *span = emit(lo, ONNX_Sub, shifted(lo, x, axis, 2, 0), shifted(lo, x, axis, 0, 2));
+    Value *out[3],
+        *span = emit(lo, ONNX_Sub, shifted(lo, x, axis, 2, 0), shifted(lo, x, axis, 0, 2));
     out[1] = emit(lo, ONNX_Div, span, emit(lo, ONNX_Add, h, h));
     for (int end = 0; end < 2; end++) {
         Value *a = one_at(lo, x, axis, end ? -1 : 0), *b = one_at(lo, x, axis, end ? -2 : 1), *d;

@@ -1,13 +1,18 @@
-/* torch.histogram: counts or weights between edges, given or spread evenly over a range or over the data. */
+/* torch.histogram: counts or weights between edges, given or spread evenly over a range or over the
+ * data. */
 #include "aten/lower.h"
 
-static bool by_edges(const Call *c) { return p2o_arg_type(p2o_call_arg(c, "bins")).kind == TY_TENSOR; }
+static bool by_edges(const Call *c)
+{
+    return p2o_arg_type(p2o_call_arg(c, "bins")).kind == TY_TENSOR;
+}
 
 static void shape_histogram(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
     Dim  one = int_dim(in, 1), edges;
-    if (!is_float(x.dtype) || (by_edges(c) ? type_arg(c, "bins").dtype != x.dtype : int_arg(c, "bins") < 1)) {
+    if (!is_float(x.dtype) ||
+        (by_edges(c) ? type_arg(c, "bins").dtype != x.dtype : int_arg(c, "bins") < 1)) {
         rule_fail(in, "of %s", p2o_dtype_torch(x.dtype));
         return;
     }
@@ -31,7 +36,8 @@ static void shape_histogram(Infer *in, const Call *c)
     set_out(in, c, 1, x.dtype, (Shape){ 1, p2o_shape_copy(in->arena, (Shape){ 1, &edges }, 0) });
 }
 
-/* The range, or that of the data (of none: 0 to 1); an empty one is opened by a half to each side. */
+/* The range, or that of the data (of none: 0 to 1); an empty one is opened by a half to each
+ * side. */
 static void outer_edges(Lower *lo, const Call *c, Value *x, Value **low, Value **high)
 {
     const int64_t axis = 0;
@@ -44,7 +50,8 @@ static void outer_edges(Lower *lo, const Call *c, Value *x, Value **low, Value *
         *low = reduce(lo, ONNX_ReduceMin, x, &axis, 1, false);
         *high = reduce(lo, ONNX_ReduceMax, x, &axis, 1, false);
         if (!never_zero(lo, size_at(x, 0))) {
-            Value *none = emit(lo, ONNX_Equal, dim_scalar(lo, size_at(x, 0)), p2o_build_int(lo->b, 0));
+            Value *none =
+                emit(lo, ONNX_Equal, dim_scalar(lo, size_at(x, 0)), p2o_build_int(lo->b, 0));
             *low = choose(lo, none, num(lo, t, 0), *low);
             *high = choose(lo, none, num(lo, t, 1), *high);
         }
@@ -83,11 +90,13 @@ static Value *at_places(Lower *lo, Value *edges, Value *i)
 static Value *even_bin(Lower *lo, Value *x, Value *edges, Value *low, Value *high, int64_t bins)
 {
     DType  t = x->dtype;
-    Value *zero = p2o_build_int(lo->b, 0), *one = p2o_build_int(lo->b, 1), *last = p2o_build_int(lo->b, bins - 1);
+    Value *zero = p2o_build_int(lo->b, 0), *one = p2o_build_int(lo->b, 1),
+          *last = p2o_build_int(lo->b, bins - 1);
     Value *scaled = emit(lo, ONNX_Mul, emit(lo, ONNX_Sub, x, low), num(lo, t, (double)bins));
     scaled = emit(lo, ONNX_Div, scaled, emit(lo, ONNX_Sub, high, low));
     Value *bin = emit(lo, ONNX_Min, cast(lo, scaled, DT_I64), last);
-    Value *over = emit(lo, ONNX_GreaterOrEqual, x, at_places(lo, edges, emit(lo, ONNX_Add, bin, one)));
+    Value *over =
+        emit(lo, ONNX_GreaterOrEqual, x, at_places(lo, edges, emit(lo, ONNX_Add, bin, one)));
     Value *under = emit(lo, ONNX_Less, x, at_places(lo, edges, bin));
     bin = emit(lo, ONNX_Add, bin, cast(lo, over, DT_I64));
     bin = emit(lo, ONNX_Sub, bin, cast(lo, under, DT_I64));
@@ -118,9 +127,11 @@ static void lower_histogram(Lower *lo, const Call *c, Value **out)
         outer_edges(lo, c, x, &low, &high);
         edges = even_edges(lo, low, high, int_arg(c, "bins"));
     }
-    Value *inside = emit(lo, ONNX_And, emit(lo, ONNX_GreaterOrEqual, x, low), emit(lo, ONNX_LessOrEqual, x, high));
+    Value *inside = emit(lo, ONNX_And, emit(lo, ONNX_GreaterOrEqual, x, low),
+                         emit(lo, ONNX_LessOrEqual, x, high));
     x = choose(lo, inside, x, low);
-    bin = by_edges(c) ? bin_among(lo, x, edges) : even_bin(lo, x, edges, low, high, int_arg(c, "bins"));
+    bin = by_edges(c) ? bin_among(lo, x, edges)
+                      : even_bin(lo, x, edges, low, high, int_arg(c, "bins"));
     Value *zero = num(lo, t, 0), *count = cast(lo, inside, t);
     if (has_arg(c, "weight"))
         count = choose(lo, inside, flat(lo, tensor_as(lo, c, "weight", t)), zero);
@@ -129,7 +140,8 @@ static void lower_histogram(Lower *lo, const Call *c, Value **out)
     if (bool_arg(c, "density")) {
         Dim    zeroth = p2o_dim_int(lo->dims, 0), one = p2o_dim_int(lo->dims, 1);
         Value *next = slice_axis(lo, edges, 0, one, NULL, 1);
-        Value *from = slice_axis(lo, edges, 0, zeroth, p2o_dim_sub(lo->dims, size_at(edges, 0), one), 1);
+        Value *from =
+            slice_axis(lo, edges, 0, zeroth, p2o_dim_sub(lo->dims, size_at(edges, 0), one), 1);
         Value *width = emit(lo, ONNX_Sub, next, from);
         hist = emit(lo, ONNX_Div, hist, reduce(lo, ONNX_ReduceSum, hist, &axis, 1, false));
         hist = emit(lo, ONNX_Div, hist, width);

@@ -1,10 +1,10 @@
 /* Elements chosen by tuples of index tensors or by masks: read and written.
  *
- * A mask of rank k stands for k index tensors, the rows of its NonZero.  Index tensors broadcast to one
- * shape; their dims stand in the result where the indexed dims were, or in front when those were not
- * adjacent.  Reads are Gather where one tensor indexes one dim or where each index varies along
- * dims of its own, else GatherND on the indexed dims brought to the front; writes are ScatterND there.
- * ONNX counts negative indices from the end, as PyTorch does. */
+ * A mask of rank k stands for k index tensors, the rows of its NonZero.  Index tensors broadcast to
+ * one shape; their dims stand in the result where the indexed dims were, or in front when those
+ * were not adjacent.  Reads are Gather where one tensor indexes one dim or where each index varies
+ * along dims of its own, else GatherND on the indexed dims brought to the front; writes are
+ * ScatterND there. ONNX counts negative indices from the end, as PyTorch does. */
 #include "aten/lower.h"
 
 static bool is_mask(DType t) { return t == DT_BOOL || t == DT_U8; }
@@ -136,7 +136,8 @@ static void add_mask(Lower *lo, Picks *p, Value *mask, int *n)
         p->nonzero = nz;
     Dim count = p->nonzero->shape.at[1];
     for (int k = 0; k < rank(mask); k++) {
-        Value *row = rank(mask) == 1 ? squeeze(lo, nz, 0) : select_axis(lo, nz, 0, p2o_dim_int(lo->dims, k));
+        Value *row =
+            rank(mask) == 1 ? squeeze(lo, nz, 0) : select_axis(lo, nz, 0, p2o_dim_int(lo->dims, k));
         row->shape = (Shape){ 1, p2o_shape_copy(lo->arena, (Shape){ 1, &count }, 0) };
         p->index[(*n)++] = row;
     }
@@ -211,8 +212,8 @@ static Value *gather_tuples(Lower *lo, Value *x, const Picks *p)
     return transpose_back(lo, y, perm);
 }
 
-/* owner[k]: the only index tensor that varies along dim k of the index; -1: none does.  false when two
- * vary along the same dim. */
+/* owner[k]: the only index tensor that varies along dim k of the index; -1: none does.  false when
+ * two vary along the same dim. */
 static bool find_owners(const Picks *p, int *owner)
 {
     for (int k = 0; k < p->shape.rank; k++)
@@ -296,7 +297,8 @@ static Value *lower_index(Lower *lo, const Call *c)
     return gather_picks(lo, x, &p);
 }
 
-static Value *scatter_tuples(Lower *lo, Value *x, const Picks *p, Value *updates, const char *reduction)
+static Value *scatter_tuples(Lower *lo, Value *x, const Picks *p, Value *updates,
+                             const char *reduction)
 {
     int64_t to_front[MAX_RANK], perm[MAX_RANK];
     picked_first(&p->dims, rank(x), to_front);
@@ -314,12 +316,14 @@ static void shape_index_put(Infer *in, const Call *c)
     if (!indexed_shape(in, c, &s))
         return;
     if (x.dtype != v.dtype)
-        rule_fail(in, "values of %s for a tensor of %s", p2o_dtype_torch(v.dtype), p2o_dtype_torch(x.dtype));
+        rule_fail(in, "values of %s for a tensor of %s", p2o_dtype_torch(v.dtype),
+                  p2o_dtype_torch(x.dtype));
     else if (must_expand(in, c, v.shape, s, "values"))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* The values where a mask is true, when all of its places get the same: Where needs no positions. */
+/* The values where a mask is true, when all of its places get the same: Where needs no
+ * positions. */
 static Value *put_by_mask(Lower *lo, Value *x, const Picks *p, Value *v)
 {
     int   place = p->dims.dim[0], trailing = rank(x) - place - p->dims.n;
@@ -482,8 +486,12 @@ static Value *lower_masked_scatter(Lower *lo, const Call *c)
     Value *mask = expand(lo, tensor_as(lo, c, "mask", DT_BOOL), s);
     Value *source = flat(lo, tensor_arg(lo, c, "source"));
     if (s.rank == 0)
-        return emit(lo, ONNX_Where, mask, squeeze(lo, slice_axis(lo, source, 0, p2o_dim_int(lo->dims, 0),
-                                                                 p2o_dim_int(lo->dims, 1), 1), 0), x);
+        return emit(lo, ONNX_Where, mask,
+                    squeeze(lo,
+                            slice_axis(lo, source, 0, p2o_dim_int(lo->dims, 0),
+                                       p2o_dim_int(lo->dims, 1), 1),
+                            0),
+                    x);
     Value *nz = mask_positions(lo, mask);
     source = slice_axis(lo, source, 0, p2o_dim_int(lo->dims, 0), size_at(nz, 1), 1);
     return emit(lo, ONNX_ScatterND, x, swap_dims(lo, nz, 0, 1), source);
@@ -570,19 +578,20 @@ static void shape_put(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self"), index = type_arg(c, "index"), source = type_arg(c, "source");
     if (source.dtype != x.dtype)
-        rule_fail(in, "source of %s for a tensor of %s", p2o_dtype_torch(source.dtype), p2o_dtype_torch(x.dtype));
+        rule_fail(in, "source of %s for a tensor of %s", p2o_dtype_torch(source.dtype),
+                  p2o_dtype_torch(x.dtype));
     else if (flat_index_ok(in, c) &&
-             must_equal(in, c, shape_nelem(in->dims, index.shape), shape_nelem(in->dims, source.shape),
-                        "elements of index and source"))
+             must_equal(in, c, shape_nelem(in->dims, index.shape),
+                        shape_nelem(in->dims, source.shape), "elements of index and source"))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
 static Value *lower_put(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    Value *y = scatter_with(lo, ONNX_ScatterElements, 0, flat(lo, x), flat(lo, tensor_arg(lo, c, "index")),
-                            flat(lo, tensor_arg(lo, c, "source")),
-                            bool_arg(c, "accumulate") ? "add" : "none");
+    Value *y = scatter_with(
+        lo, ONNX_ScatterElements, 0, flat(lo, x), flat(lo, tensor_arg(lo, c, "index")),
+        flat(lo, tensor_arg(lo, c, "source")), bool_arg(c, "accumulate") ? "add" : "none");
     return reshape(lo, y, x->shape);
 }
 
@@ -648,7 +657,10 @@ static Value *lower_copy(Lower *lo, const Call *c)
 
 static Value *lower_lift(Lower *lo, const Call *c) { return tensor_arg(lo, c, "self"); }
 
-#define ROW_INDEX(head) { head " -> Tensor", shape_index, .lower = lower_index, .limits = "no 0-d masks" }
+#define ROW_INDEX(head)                                                                            \
+    {                                                                                              \
+        head " -> Tensor", shape_index, .lower = lower_index, .limits = "no 0-d masks"             \
+    }
 #define ROW_PUT(head)   { head " -> Tensor", shape_index_put, .lower = lower_index_put }
 
 const AtenOp p2o_ops_index[] = {
@@ -657,11 +669,16 @@ const AtenOp p2o_ops_index[] = {
     ROW_INDEX("_unsafe_index.Tensor(Tensor self, Tensor?[] indices)"),
     ROW_INDEX("_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices)"),
     ROW_PUT("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)"),
-    ROW_PUT("index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)"),
-    ROW_PUT("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)"),
-    ROW_PUT("_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)"),
-    ROW_PUT("_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False)"),
-    ROW_PUT("_index_put_impl.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False)"),
+    ROW_PUT(
+        "index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)"),
+    ROW_PUT(
+        "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)"),
+    ROW_PUT(
+        "_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)"),
+    ROW_PUT(
+        "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False)"),
+    ROW_PUT(
+        "_index_put_impl.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False)"),
     { "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
       shape_masked_index, .lower = lower_masked_index },
     { "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
@@ -676,21 +693,26 @@ const AtenOp p2o_ops_index[] = {
       .lower = lower_masked_scatter },
     { "nonzero(Tensor self) -> Tensor", shape_nonzero, .lower = lower_nonzero },
     { "argwhere(Tensor self) -> Tensor", shape_nonzero, .lower = lower_nonzero },
-    { "nonzero_numpy(Tensor self) -> Tensor[]", shape_nonzero_numpy, .lower_many = lower_nonzero_numpy },
-    { "where(Tensor condition) -> Tensor[]", shape_nonzero_numpy, .lower_many = lower_nonzero_numpy },
-    { "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", shape_nonzero_static,
-      .lower = lower_nonzero_static },
+    { "nonzero_numpy(Tensor self) -> Tensor[]", shape_nonzero_numpy,
+      .lower_many = lower_nonzero_numpy },
+    { "where(Tensor condition) -> Tensor[]", shape_nonzero_numpy,
+      .lower_many = lower_nonzero_numpy },
+    { "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+      shape_nonzero_static, .lower = lower_nonzero_static },
     { "take(Tensor self, Tensor index) -> Tensor", shape_take, .lower = lower_take },
     { "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", shape_put,
       .lower = lower_put },
     { "one_hot(Tensor self, int num_classes=-1) -> Tensor", shape_one_hot, .lower = lower_one_hot,
       .varies = "num_classes" },
-    { "tril(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_tril, .roles = "diagonal:place" },
-    { "triu(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_triu, .roles = "diagonal:place" },
+    { "tril(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_tril,
+      .roles = "diagonal:place" },
+    { "triu(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_triu,
+      .roles = "diagonal:place" },
     { "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape_copy,
       .lower = lower_copy },
     { "lift(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_lift, .lifts = true },
-    { "lift_fresh(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_lift, .lifts = true },
+    { "lift_fresh(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_lift,
+      .lifts = true },
     { "lift_fresh_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_lift, .lifts = true },
     { 0 },
 };

@@ -1,9 +1,11 @@
 /* Joining, splitting, repeating and reordering along axes.
  *
- * The number of pieces is the capture's: it says how many results there are.  Their sizes are computed. */
+ * The number of pieces is the capture's: it says how many results there are.  Their sizes are
+ * computed. */
 #include "aten/lower.h"
 
-/* A joining operator: where a tensor of some rank gets new axes of 1, and which dim is joined then. */
+/* A joining operator: where a tensor of some rank gets new axes of 1, and which dim is joined
+ * then. */
 typedef struct JoinKind {
     int     (*new_axes)(const Call *c, int rank, int64_t *axes);
     int64_t (*dim)(const Call *c, int rank);
@@ -61,8 +63,10 @@ static int64_t dim_second(const Call *c, int rank_) { (void)c; return rank_ == 1
 static int64_t dim_third(const Call *c, int rank_) { (void)c; (void)rank_; return 2; }
 
 static const JoinKind join_cat = { no_axes, dim_given }, join_stack = { axes_stack, dim_given },
-                      join_hstack = { axes_hstack, dim_second }, join_vstack = { axes_vstack, dim_first },
-                      join_dstack = { axes_dstack, dim_third }, join_columns = { axes_column_stack, dim_second };
+                      join_hstack = { axes_hstack, dim_second },
+                      join_vstack = { axes_vstack, dim_first },
+                      join_dstack = { axes_dstack, dim_third },
+                      join_columns = { axes_column_stack, dim_second };
 
 static Shape with_axes(Infer *in, const Call *c, Shape s, const JoinKind *kind)
 {
@@ -136,9 +140,12 @@ static Value *joined_tensors(Lower *lo, const Call *c, const JoinKind *kind)
     return v.n ? concat(lo, dim, v.at, (int)v.n) : full(lo, out_shape(c, 0), out_dtype(c, 0), 0);
 }
 
-#define JOINS(name) \
-    static void   shape_##name(Infer *in, const Call *c) { join_shapes(in, c, &join_##name); } \
-    static Value *lower_##name(Lower *lo, const Call *c) { return joined_tensors(lo, c, &join_##name); }
+#define JOINS(name)                                                                                \
+    static void   shape_##name(Infer *in, const Call *c) { join_shapes(in, c, &join_##name); }     \
+    static Value *lower_##name(Lower *lo, const Call *c)                                           \
+    {                                                                                              \
+        return joined_tensors(lo, c, &join_##name);                                                \
+    }
 
 JOINS(cat)
 JOINS(stack)
@@ -187,7 +194,8 @@ static Value *lower_block_diag(Lower *lo, const Call *c)
             x = emit(lo, ONNX_Unsqueeze, x, rank(x) ? INTS(lo, 0) : INTS(lo, 0, 1));
         Dim after = p2o_dim_sub(lo->dims, p2o_dim_sub(lo->dims, all, before), size_at(x, 1));
         if (!dim_is(before, 0) || !dim_is(after, 0))
-            x = emit(lo, ONNX_Pad, x, shape_value(lo, (Shape){ 4, (Dim[]){ zero, before, zero, after } }),
+            x = emit(lo, ONNX_Pad, x,
+                     shape_value(lo, (Shape){ 4, (Dim[]){ zero, before, zero, after } }),
                      num(lo, x->dtype, 0));
         before = p2o_dim_sub(lo->dims, all, after);
         VEC_PUSH(lo->arena, &v, x);
@@ -195,7 +203,10 @@ static Value *lower_block_diag(Lower *lo, const Call *c)
     return concat(lo, 0, v.at, (int)v.n);
 }
 
-static bool has_param(const Call *c, const char *name) { return p2o_schema_find(c->schema, name) >= 0; }
+static bool has_param(const Call *c, const char *name)
+{
+    return p2o_schema_find(c->schema, name) >= 0;
+}
 
 /* Pieces of one size but the last, which takes what is left. */
 static void even_sizes(Dims *t, Dim total, Dim size, int n, Dim *sizes)
@@ -207,28 +218,41 @@ static void even_sizes(Dims *t, Dim total, Dim size, int n, Dim *sizes)
 }
 
 /* Of chunk, and of ONNX's Split by number since opset 18. */
-static Dim chunk_size(Dims *t, Dim total, int64_t n) { return p2o_dim_ceildiv(t, total, p2o_dim_int(t, n)); }
+static Dim chunk_size(Dims *t, Dim total, int64_t n)
+{
+    return p2o_dim_ceildiv(t, total, p2o_dim_int(t, n));
+}
 
-static const char *sizes_param(const Call *c) { return has_param(c, "split_sizes") ? "split_sizes" : "split_size"; }
+static const char *sizes_param(const Call *c)
+{
+    return has_param(c, "split_sizes") ? "split_sizes" : "split_size";
+}
 
 /* The one size of chunk's and split's pieces; NULL: they are given otherwise. */
 static Dim even_size(Dims *t, const Call *c, Dim total)
 {
     if (has_param(c, "chunks"))
         return chunk_size(t, total, int_arg(c, "chunks"));
-    return has_param(c, sizes_param(c)) && p2o_call_arg(c, sizes_param(c))->kind != ARG_LIST ? dim_arg(c, sizes_param(c)) : NULL;
+    return has_param(c, sizes_param(c)) && p2o_call_arg(c, sizes_param(c))->kind != ARG_LIST
+               ? dim_arg(c, sizes_param(c))
+               : NULL;
 }
 
-static bool is_last_chunk(const Call *c, int i) { return has_param(c, "chunks") && i == int_arg(c, "chunks") - 1; }
+static bool is_last_chunk(const Call *c, int i)
+{
+    return has_param(c, "chunks") && i == int_arg(c, "chunks") - 1;
+}
 
-/* How many pieces of one size there are follows the sizes.  Does the capture's number hold at all of them? */
+/* How many pieces of one size there are follows the sizes.  Does the capture's number hold at all
+ * of them? */
 static bool always_as_many(Dims *t, const Call *c, Dim total, Dim size)
 {
     int n = nouts(c);
     Dim rest = p2o_dim_sub(t, total, p2o_dim_mul(t, size, p2o_dim_int(t, n - 1)));
     if (p2o_dim_eq(t, rest, size) == YES)
         return true;
-    return p2o_dim_le(t, p2o_dim_int(t, 1), rest) == YES && (is_last_chunk(c, n - 1) || p2o_dim_le(t, rest, size) == YES);
+    return p2o_dim_le(t, p2o_dim_int(t, 1), rest) == YES &&
+           (is_last_chunk(c, n - 1) || p2o_dim_le(t, rest, size) == YES);
 }
 
 static bool all_used(const Call *c)
@@ -247,8 +271,8 @@ static int last_used(const Call *c)
     return last;
 }
 
-/* One size of pieces of which some are taken by their place: each is itself, however many there are.  Where all are
- * taken, as a list, another number of them would be another program. */
+/* One size of pieces of which some are taken by their place: each is itself, however many there
+ * are.  Where all are taken, as a list, another number of them would be another program. */
 static bool are_taken_apart(Dims *t, const Call *c, Dim total)
 {
     Dim size = even_size(t, c, total);
@@ -258,7 +282,8 @@ static bool are_taken_apart(Dims *t, const Call *c, Dim total)
 /* Of piece i, which is there. */
 static Dim size_apart(Dims *t, const Call *c, Dim total, int i)
 {
-    Dim size = even_size(t, c, total), rest = p2o_dim_sub(t, total, p2o_dim_mul(t, size, p2o_dim_int(t, i)));
+    Dim size = even_size(t, c, total),
+        rest = p2o_dim_sub(t, total, p2o_dim_mul(t, size, p2o_dim_int(t, i)));
     if (has_param(c, "chunks") && i == 0)
         return size;
     return is_last_chunk(c, i) ? rest : p2o_dim_min(t, size, rest);
@@ -272,7 +297,8 @@ static void piece_sizes(Dims *t, const Call *c, Dim total, Dim *sizes)
         even_sizes(t, total, even_size(t, c, total), n, sizes);
     } else if (!has_param(c, list)) {               /* sections: the first ones are longer by one */
         for (int i = 0; i < n; i++)
-            sizes[i] = p2o_dim_floordiv(t, p2o_dim_add(t, total, p2o_dim_int(t, n - 1 - i)), p2o_dim_int(t, n));
+            sizes[i] = p2o_dim_floordiv(t, p2o_dim_add(t, total, p2o_dim_int(t, n - 1 - i)),
+                                        p2o_dim_int(t, n));
     } else {
         for (int i = 0; i < n; i++)
             sizes[i] = dim_item(c, list, i);
@@ -293,7 +319,8 @@ static void needs_pieces(Infer *in, const Call *c, Dim total)
         needs_le(in, p2o_dim_add(t, p2o_dim_mul(t, size, int_dim(in, last)), one), total,
                  p2o_printf(in->arena, "there are %d pieces", last + 1));
     if (all_used(c) && !is_last_chunk(c, n - 1))
-        needs_le(in, total, p2o_dim_mul(t, size, int_dim(in, n)), p2o_printf(in->arena, "there are no more than %d pieces", n));
+        needs_le(in, total, p2o_dim_mul(t, size, int_dim(in, n)),
+                 p2o_printf(in->arena, "there are no more than %d pieces", n));
 }
 
 static bool count_fits(Infer *in, const Call *c, Dim total)
@@ -306,9 +333,11 @@ static bool count_fits(Infer *in, const Call *c, Dim total)
     }
     if (has_param(c, "sections")) {
         Dim over = p2o_dim_mod(in->dims, total, dim_arg(c, "sections")), zero = int_dim(in, 0);
-        if (!has_param(c, "dim") && over && !has_open(in, over) && p2o_dim_eq(in->dims, over, zero) != YES)
+        if (!has_param(c, "dim") && over && !has_open(in, over) &&
+            p2o_dim_eq(in->dims, over, zero) != YES)
             needs_equal(in, over, zero, "sections of one size");         /* hsplit, vsplit, dsplit */
-        return must_equal(in, c, dim_arg(c, "sections"), int_dim(in, nouts(c)), "number of sections");
+        return must_equal(in, c, dim_arg(c, "sections"), int_dim(in, nouts(c)),
+                          "number of sections");
     }
     if (!has_param(c, list) || p2o_call_arg(c, list)->kind != ARG_LIST)
         return true;
@@ -335,10 +364,12 @@ static void shape_pieces(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     Dim *sizes = NEW_N(in->arena, Dim, (size_t)nouts(c) + 1);
     int  dim;
-    if (!must_wrap(in, split_dim(c, x.shape.rank), x.shape.rank, &dim) || !count_fits(in, c, x.shape.at[dim]))
+    if (!must_wrap(in, split_dim(c, x.shape.rank), x.shape.rank, &dim) ||
+        !count_fits(in, c, x.shape.at[dim]))
         return;
     Dim  total = x.shape.at[dim];
-    bool apart = !has_open(in, total) && !has_open(in, even_size(in->dims, c, total)) && are_taken_apart(in->dims, c, total);
+    bool apart = !has_open(in, total) && !has_open(in, even_size(in->dims, c, total)) &&
+                 are_taken_apart(in->dims, c, total);
     piece_sizes(in->dims, c, total, sizes);
     for (int i = 0; i < nouts(c); i++) {
         if (apart)
@@ -366,14 +397,15 @@ static void lower_apart(Lower *lo, const Call *c, Value *x, int dim, Value **out
     }
 }
 
-/* The sizes of a split whose pieces are all used.  What is left is computed such that it is 1 .. size: where there are
- * more or fewer pieces Split finds that they do not add up. */
+/* The sizes of a split whose pieces are all used.  What is left is computed such that it is 1 ..
+ * size: where there are more or fewer pieces Split finds that they do not add up. */
 static Value *checked_sizes(Lower *lo, const Call *c, Dim total, Dim *sizes)
 {
     Dims *t = lo->dims;
     Dim   size = even_size(t, c, total), one = p2o_dim_int(t, 1);
     int   n = nouts(c);
-    if (size && !has_param(c, "chunks") && !always_as_many(t, c, total, size) && never_zero(lo, size))
+    if (size && !has_param(c, "chunks") && !always_as_many(t, c, total, size) &&
+        never_zero(lo, size))
         sizes[n - 1] = p2o_dim_add(t, p2o_dim_mod(t, p2o_dim_sub(t, total, one), size), one);
     return shape_value(lo, (Shape){ n, sizes });
 }
@@ -393,7 +425,8 @@ static void lower_pieces(Lower *lo, const Call *c, Value **out)
         lower_apart(lo, c, x, dim, out);
         return;
     }
-    if (n == 1 && (!even_size(lo->dims, c, total) || always_as_many(lo->dims, c, total, even_size(lo->dims, c, total)))) {
+    if (n == 1 && (!even_size(lo->dims, c, total) ||
+                   always_as_many(lo->dims, c, total, even_size(lo->dims, c, total)))) {
         out[0] = x;
         return;
     }
@@ -445,7 +478,8 @@ static void lower_pieces_at(Lower *lo, const Call *c, Value **out)
     p2o_wrap_dim(split_dim(c, rank(x)), rank(x), false, &dim);
     for (int i = 0; i < nouts(c); i++)
         if (c->outs[i])
-            out[i] = slice_axis(lo, x, dim, i ? start_at(c, i) : p2o_dim_int(lo->dims, 0), end_at(c, i), 1);
+            out[i] = slice_axis(lo, x, dim, i ? start_at(c, i) : p2o_dim_int(lo->dims, 0),
+                                end_at(c, i), 1);
 }
 
 /* A number of sections, which the capture knew, or indices that only the data holds. */
@@ -468,7 +502,8 @@ static void shape_pieces_by_tensor(Infer *in, const Call *c)
 
 static void lower_pieces_by_tensor(Lower *lo, const Call *c, Value **out)
 {
-    Value *x = tensor_arg(lo, c, "self"), *by = tensor_as(lo, c, "tensor_indices_or_sections", DT_I64);
+    Value *x = tensor_arg(lo, c, "self"),
+          *by = tensor_as(lo, c, "tensor_indices_or_sections", DT_I64);
     int    dim;
     if (rank(by) == 0) {
         lower_pieces(lo, c, out);
@@ -488,7 +523,8 @@ static void shape_unbind(Infer *in, const Call *c)
     Type x = type_arg(c, "self");
     int  dim;
     if (!must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
-        (all_used(c) && !must_equal(in, c, x.shape.at[dim], int_dim(in, nouts(c)), "number of results")))
+        (all_used(c) &&
+         !must_equal(in, c, x.shape.at[dim], int_dim(in, nouts(c)), "number of results")))
         return;
     for (int i = 0; i < nouts(c); i++)
         set_out(in, c, i, x.dtype, without_dim(in, x.shape, dim));
@@ -559,7 +595,8 @@ static Value *repeat_values(Lower *lo, const Call *c, const char *name)
 static Value *lower_repeat(Lower *lo, const Call *c) { return repeat_values(lo, c, "repeats"); }
 static Value *lower_tile(Lower *lo, const Call *c) { return repeat_values(lo, c, "dims"); }
 
-/* The tensor and the dim along which elements are repeated: all of it in a row when none is given. */
+/* The tensor and the dim along which elements are repeated: all of it in a row when none is
+ * given. */
 static Type interleaved_type(Infer *in, const Call *c, int *dim)
 {
     Type x = type_arg(c, "self");
@@ -606,7 +643,8 @@ static Value *lower_interleave(Lower *lo, const Call *c)
     at[dim + 1] = dim_arg(c, "repeats");
     if (dim_is(at[dim + 1], 1))
         return x;
-    return reshape(lo, expand(lo, unsqueeze(lo, x, dim + 1), (Shape){ rank(x) + 1, at }), out_shape(c, 0));
+    return reshape(lo, expand(lo, unsqueeze(lo, x, dim + 1), (Shape){ rank(x) + 1, at }),
+                   out_shape(c, 0));
 }
 
 static Dim interleaved_size(Infer *in, const Call *c, int axis)
@@ -631,21 +669,25 @@ static void shape_interleave_by(Infer *in, const Call *c)
 static void shape_interleave_index(Infer *in, const Call *c)
 {
     if (must_rank(in, c, "repeats", 1))
-        set_out(in, c, 0, type_arg(c, "repeats").dtype, (Shape){ 1, (Dim[]){ interleaved_size(in, c, 0) } });
+        set_out(in, c, 0, type_arg(c, "repeats").dtype,
+                (Shape){ 1, (Dim[]){ interleaved_size(in, c, 0) } });
 }
 
-/* i repeated r[i] times.  Element p of the result is the number of ends, the running sums of r, that
- * are at most p: they are counted up where they fall, then along. */
+/* i repeated r[i] times.  Element p of the result is the number of ends, the running sums of r,
+ * that are at most p: they are counted up where they fall, then along. */
 static Value *interleave_index(Lower *lo, Value *r)
 {
     Value *axis = p2o_build_int(lo->b, 0);
     Value *total = reduce(lo, ONNX_ReduceSum, r, (int64_t[]){ 0 }, 1, true);
     Value *ends = emit(lo, ONNX_CumSum, r, axis);
-    Value *none = emit_with(lo, ONNX_ConstantOfShape,
-                            ATTRS(attr_tensor("value", p2o_tensor_ints(lo->arena, 1, (int64_t[]){ 0 }, 1))),
-                            emit(lo, ONNX_Add, total, INTS(lo, 1)));
-    Value *marks = scatter_with(lo, ONNX_ScatterElements, 0, none, ends, full(lo, r->shape, DT_I64, 1), "add");
-    return emit(lo, ONNX_Slice, emit(lo, ONNX_CumSum, marks, axis), INTS(lo, 0), total, INTS(lo, 0));
+    Value *none =
+        emit_with(lo, ONNX_ConstantOfShape,
+                  ATTRS(attr_tensor("value", p2o_tensor_ints(lo->arena, 1, (int64_t[]){ 0 }, 1))),
+                  emit(lo, ONNX_Add, total, INTS(lo, 1)));
+    Value *marks =
+        scatter_with(lo, ONNX_ScatterElements, 0, none, ends, full(lo, r->shape, DT_I64, 1), "add");
+    return emit(lo, ONNX_Slice, emit(lo, ONNX_CumSum, marks, axis), INTS(lo, 0), total,
+                INTS(lo, 0));
 }
 
 static Value *lower_interleave_by(Lower *lo, const Call *c)
@@ -676,7 +718,8 @@ static void shape_roll(Infer *in, const Call *c)
     set_out(in, c, 0, x.dtype, x.shape);
 }
 
-/* Where a rolled dim begins: (-shift) % size, or simply -shift where Slice counts it from the end. */
+/* Where a rolled dim begins: (-shift) % size, or simply -shift where Slice counts it from the
+ * end. */
 static Dim roll_start(Dims *t, Dim shift, Dim size)
 {
     Dim     start = p2o_dim_neg(t, shift);
@@ -731,7 +774,8 @@ static Value *flipped(Lower *lo, Value *x, const int64_t *axes, int n)
     if (n == 0 || rank(x) == 0)
         return x;
     Value *back = ints_const(lo, start, (size_t)n);
-    return emit(lo, ONNX_Slice, x, back, ints_const(lo, end, (size_t)n), ints_const(lo, axes, (size_t)n), back);
+    return emit(lo, ONNX_Slice, x, back, ints_const(lo, end, (size_t)n),
+                ints_const(lo, axes, (size_t)n), back);
 }
 
 static Value *lower_flip(Lower *lo, const Call *c)
@@ -840,7 +884,8 @@ static void lower_meshgrid(Lower *lo, const Call *c, Value **out)
         Dim *at = NEW_N(lo->arena, Dim, (size_t)n + 1);
         for (int k = 0; k < n; k++)
             at[k] = k == grid_axis(c, i) ? out_shape(c, i).at[k] : p2o_dim_int(lo->dims, 1);
-        out[i] = expand(lo, reshape(lo, tensor_item(lo, c, "tensors", i), (Shape){ n, at }), out_shape(c, i));
+        out[i] = expand(lo, reshape(lo, tensor_item(lo, c, "tensors", i), (Shape){ n, at }),
+                        out_shape(c, i));
     }
 }
 
@@ -850,8 +895,11 @@ static void lower_meshgrid(Lower *lo, const Call *c, Value **out)
     { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn }
 #define SPLIT_COPY(name, args, rule, fn) \
     { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn }
-#define EVEN_SPLIT(name, args, rule, fn) \
-    { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn, .pieces = true }
+#define EVEN_SPLIT(name, args, rule, fn)                                                           \
+    {                                                                                              \
+        name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn,             \
+                                                                     .pieces = true                \
+    }
 #define EVEN_SPLIT_COPY(name, args, rule, fn) \
     { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn, .pieces = true }
 
@@ -871,10 +919,14 @@ const AtenOp p2o_ops_join[] = {
     SPLIT("split.sizes", "SymInt[] split_size, int dim=0", shape_pieces, lower_pieces),
     SPLIT("split_with_sizes", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
     EVEN_SPLIT("chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
-    EVEN_SPLIT_COPY("split_copy.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
-    SPLIT_COPY("split_with_sizes_copy", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
-    EVEN_SPLIT_COPY("unsafe_split.Tensor", "SymInt split_size, int dim=0", shape_pieces, lower_pieces),
-    SPLIT_COPY("unsafe_split_with_sizes", "SymInt[] split_sizes, int dim=0", shape_pieces, lower_pieces),
+    EVEN_SPLIT_COPY("split_copy.Tensor", "SymInt split_size, int dim=0", shape_pieces,
+                    lower_pieces),
+    SPLIT_COPY("split_with_sizes_copy", "SymInt[] split_sizes, int dim=0", shape_pieces,
+               lower_pieces),
+    EVEN_SPLIT_COPY("unsafe_split.Tensor", "SymInt split_size, int dim=0", shape_pieces,
+                    lower_pieces),
+    SPLIT_COPY("unsafe_split_with_sizes", "SymInt[] split_sizes, int dim=0", shape_pieces,
+               lower_pieces),
     EVEN_SPLIT_COPY("unsafe_chunk", "int chunks, int dim=0", shape_pieces, lower_pieces),
     SPLIT("tensor_split.sections", "SymInt sections, int dim=0", shape_pieces, lower_pieces),
     SPLIT("tensor_split.indices", "SymInt[] indices, int dim=0", shape_pieces_at, lower_pieces_at),
@@ -890,18 +942,21 @@ const AtenOp p2o_ops_join[] = {
     EVEN_SPLIT_COPY("unbind_copy.int", "int dim=0", shape_unbind, lower_unbind),
     { "repeat(Tensor self, SymInt[] repeats) -> Tensor", shape_repeat, .lower = lower_repeat,
       .idle = p2o_idle_ones },
-    { "tile(Tensor self, SymInt[] dims) -> Tensor", shape_tile, .lower = lower_tile, .idle = p2o_idle_ones },
+    { "tile(Tensor self, SymInt[] dims) -> Tensor", shape_tile, .lower = lower_tile,
+      .idle = p2o_idle_ones },
     { "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
       shape_interleave_index, .lower = lower_interleave_index },
     { "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
       shape_interleave_by, .lower = lower_interleave_by },
     { "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
       shape_interleave, .lower = lower_interleave },
-    { "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", shape_roll, .lower = lower_roll, .roles = "shifts:place" },
+    { "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", shape_roll,
+      .lower = lower_roll, .roles = "shifts:place" },
     { "flip(Tensor self, int[] dims) -> Tensor", shape_flip, .lower = lower_flip },
     { "fliplr(Tensor self) -> Tensor", shape_fliplr, .lower = lower_fliplr },
     { "flipud(Tensor self) -> Tensor", shape_flipud, .lower = lower_flipud },
-    { "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", shape_rot90, .lower = lower_rot90 },
+    { "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", shape_rot90,
+      .lower = lower_rot90 },
     { "meshgrid(Tensor[] tensors) -> Tensor[]", shape_meshgrid, .lower_many = lower_meshgrid },
     { "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", shape_meshgrid,
       .lower_many = lower_meshgrid },

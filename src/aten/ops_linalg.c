@@ -1,8 +1,8 @@
 /* Matrix products and norms.
  *
- * Products that ONNX has no operator for are written as an Einsum over labelled dims: an equation is
- * read, or made up, once for the rule and once for the lowering (Equation below).  Ellipses become
- * labels, since ONNX wants equal ranks behind them. */
+ * Products that ONNX has no operator for are written as an Einsum over labelled dims: an equation
+ * is read, or made up, once for the rule and once for the lowering (Equation below).  Ellipses
+ * become labels, since ONNX wants equal ranks behind them. */
 #include "aten/matrix.h"
 
 #include <math.h>
@@ -76,11 +76,13 @@ static void shape_matmul(Infer *in, const Call *c)
 }
 
 /* The product of the first two arguments; an out_dtype is what is computed in. */
-/* Over no elements the sum is 0; ONNX Runtime leaves it as the memory was where it fuses, and broadcasts no batch. */
+/* Over no elements the sum is 0; ONNX Runtime leaves it as the memory was where it fuses, and
+ * broadcasts no batch. */
 static Value *lower_matmul(Lower *lo, const Call *c)
 {
     DType  t = out_dtype(c, 0);
-    Value *a = tensor_as(lo, c, c->schema->args[0].name, t), *b = tensor_as(lo, c, c->schema->args[1].name, t);
+    Value *a = tensor_as(lo, c, c->schema->args[0].name, t),
+          *b = tensor_as(lo, c, c->schema->args[1].name, t);
     if (dim_is(size_at(a, rank(a) - 1), 0))
         return full(lo, out_shape(c, 0), t, 0);
     return emit(lo, ONNX_MatMul, a, b);
@@ -92,7 +94,8 @@ static DType product_dtype(const Call *c, DType t)
 }
 
 /* The shape of a matrix product of two arguments of rank 2, or of rank 3 with a batch. */
-static bool product_shape(Infer *in, const Call *c, const char *left, const char *right, int n, Shape *s)
+static bool product_shape(Infer *in, const Call *c, const char *left, const char *right, int n,
+                          Shape *s)
 {
     Type a = type_arg(c, left), b = type_arg(c, right);
     if (!must_be_ranks(in, c, left, right, n) || !must_be_one_type(in, a.dtype, b.dtype) ||
@@ -209,13 +212,15 @@ static Value *add_product(Lower *lo, const Call *c, Value *product)
     Value *y = times_number(lo, c, product, "alpha", t);
     if (is_number_zero(c, "beta"))
         return y;
-    return emit(lo, t == DT_BOOL ? ONNX_Or : ONNX_Add, times_number(lo, c, tensor_as(lo, c, "self", t), "beta", t), y);
+    return emit(lo, t == DT_BOOL ? ONNX_Or : ONNX_Add,
+                times_number(lo, c, tensor_as(lo, c, "self", t), "beta", t), y);
 }
 
 /* A number that a float attribute of a node computing in t can hold. */
 static bool fits_attribute(const Call *c, const char *name, DType t, double *f)
 {
-    return p2o_number_is_const(p2o_call_arg(c, name), f) && (t != DT_F64 || (double)(float)*f == *f);
+    return p2o_number_is_const(p2o_call_arg(c, name), f) &&
+           (t != DT_F64 || (double)(float)*f == *f);
 }
 
 /* Gemm, but ONNX Runtime's forgets beta when the inner size is 0. */
@@ -224,8 +229,8 @@ static Value *lower_addmm(Lower *lo, const Call *c)
     double alpha, beta;
     DType  t = out_dtype(c, 0);
     Value *a = tensor_as(lo, c, "mat1", t), *b = tensor_as(lo, c, "mat2", t);
-    if (!is_float(t) || !fits_attribute(c, "alpha", t, &alpha) || !fits_attribute(c, "beta", t, &beta) ||
-        (beta != 1 && !never_zero(lo, size_at(a, 1))))
+    if (!is_float(t) || !fits_attribute(c, "alpha", t, &alpha) ||
+        !fits_attribute(c, "beta", t, &beta) || (beta != 1 && !never_zero(lo, size_at(a, 1))))
         return add_product(lo, c, emit(lo, ONNX_MatMul, a, b));
     Value *x = beta == 0 ? NULL : tensor_as(lo, c, "self", t);
     Attr   attrs[2];
@@ -240,7 +245,8 @@ static Value *lower_addmm(Lower *lo, const Call *c)
 static Value *lower_baddbmm(Lower *lo, const Call *c)
 {
     DType t = out_dtype(c, 0);
-    return add_product(lo, c, emit(lo, ONNX_MatMul, tensor_as(lo, c, "batch1", t), tensor_as(lo, c, "batch2", t)));
+    return add_product(
+        lo, c, emit(lo, ONNX_MatMul, tensor_as(lo, c, "batch1", t), tensor_as(lo, c, "batch2", t)));
 }
 
 static Value *lower_addbmm(Lower *lo, const Call *c)
@@ -252,7 +258,8 @@ static Value *lower_addbmm(Lower *lo, const Call *c)
 
 static Value *lower_addmv(Lower *lo, const Call *c)
 {
-    return add_product(lo, c, emit(lo, ONNX_MatMul, tensor_arg(lo, c, "mat"), tensor_arg(lo, c, "vec")));
+    return add_product(lo, c,
+                       emit(lo, ONNX_MatMul, tensor_arg(lo, c, "mat"), tensor_arg(lo, c, "vec")));
 }
 
 static Value *outer_product(Lower *lo, const Call *c, const char *left, const char *right)
@@ -262,7 +269,10 @@ static Value *outer_product(Lower *lo, const Call *c, const char *left, const ch
                 unsqueeze(lo, tensor_as(lo, c, right, t), 0));
 }
 
-static Value *lower_addr(Lower *lo, const Call *c) { return add_product(lo, c, outer_product(lo, c, "vec1", "vec2")); }
+static Value *lower_addr(Lower *lo, const Call *c)
+{
+    return add_product(lo, c, outer_product(lo, c, "vec1", "vec2"));
+}
 static Value *lower_outer(Lower *lo, const Call *c) { return outer_product(lo, c, "self", "vec2"); }
 
 static void shape_outer(Infer *in, const Call *c)
@@ -292,8 +302,8 @@ static int letter_index(char ch)
     return ch >= 'A' && ch <= 'Z' ? ch - 'A' : ch >= 'a' && ch <= 'z' ? ch - 'a' + 26 : -1;
 }
 
-/* One operand or the result: letters as their index, the dims of `...` as MAX_LABELS + 0 ... with the last
- * dim being the highest; `dots` of them.  -1 when malformed, else the number of labels. */
+/* One operand or the result: letters as their index, the dims of `...` as MAX_LABELS + 0 ... with
+ * the last dim being the highest; `dots` of them.  -1 when malformed, else the number of labels. */
 static int read_labels(Str text, int dots, int *out, bool *has_dots)
 {
     int n = 0;
@@ -343,7 +353,8 @@ static bool compact_labels(Equation *e)
     return n <= MAX_LABELS;
 }
 
-/* Without an arrow the result has the dims of `...`, then the letters that occur once, capitals first. */
+/* Without an arrow the result has the dims of `...`, then the letters that occur once, capitals
+ * first. */
 static void implied_output(Equation *e, int dots)
 {
     int count[ALL_LABELS] = { 0 };
@@ -418,7 +429,8 @@ static void equation_shape(Infer *in, const Call *c, const Equation *e, const Ty
             bool twice = has_label(e->term[i], k, e->term[i][k]);
             if (!*have || (dim_is(*have, 1) && !twice))
                 *have = d;
-            else if ((!dim_is(d, 1) || twice) && !must_equal(in, c, *have, d, "sizes of one subscript"))
+            else if ((!dim_is(d, 1) || twice) &&
+                     !must_equal(in, c, *have, d, "sizes of one subscript"))
                 return;
         }
     }
@@ -428,10 +440,13 @@ static void equation_shape(Infer *in, const Call *c, const Equation *e, const Ty
     set_out(in, c, 0, t, (Shape){ e->out_rank, at });
 }
 
-static bool are_labels(const int *a, const int *b, int n) { return memcmp(a, b, (size_t)n * sizeof *a) == 0; }
+static bool are_labels(const int *a, const int *b, int n)
+{
+    return memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
 
-/* Two operands whose product MatMul takes, the last two dims of either perhaps swapped: batch dims in
- * front of both, or a matrix on the right; one label summed. */
+/* Two operands whose product MatMul takes, the last two dims of either perhaps swapped: batch dims
+ * in front of both, or a matrix on the right; one label summed. */
 static Value *equation_matmul(Lower *lo, const Equation *e, Value *const *v)
 {
     int na = e->rank[0], nb = e->rank[1], no = e->out_rank;
@@ -441,9 +456,10 @@ static Value *equation_matmul(Lower *lo, const Equation *e, Value *const *v)
     bool       swap_a = a[na - 2] != out[no - 2], swap_b = b[nb - 1] != out[no - 1];
     int        row = a[swap_a ? na - 1 : na - 2], inner = a[swap_a ? na - 2 : na - 1];
     int        inner_b = b[swap_b ? nb - 1 : nb - 2], col = b[swap_b ? nb - 2 : nb - 1];
-    if (row != out[no - 2] || col != out[no - 1] || inner != inner_b || row == inner || col == inner ||
-        row == col || has_label(out, no, inner) || !are_labels(a, out, na - 2) ||
-        (nb == na && !are_labels(b, out, nb - 2)) || (swap_a && nb != na) || has_label(out, no - 2, col))
+    if (row != out[no - 2] || col != out[no - 1] || inner != inner_b || row == inner ||
+        col == inner || row == col || has_label(out, no, inner) || !are_labels(a, out, na - 2) ||
+        (nb == na && !are_labels(b, out, nb - 2)) || (swap_a && nb != na) ||
+        has_label(out, no - 2, col))
         return NULL;
     if (size_at(v[0], swap_a ? -2 : -1) != size_at(v[1], swap_b ? -1 : -2))
         return NULL;
@@ -467,8 +483,9 @@ static Value *lower_equation(Lower *lo, const Equation *e, Value *const *v)
     p2o_put(&text, "->", 2);
     for (int k = 0; k < e->out_rank; k++)
         p2o_put(&text, &letters[e->out[k]], 1);
-    return p2o_build(lo->b, ONNX_Einsum, ATTRS(attr_str("equation", p2o_str_dup(lo->arena, buf_str(&text)))),
-                     e->nterm, v);
+    return p2o_build(lo->b, ONNX_Einsum,
+                     ATTRS(attr_str("equation", p2o_str_dup(lo->arena, buf_str(&text)))), e->nterm,
+                     v);
 }
 
 static void shape_einsum(Infer *in, const Call *c)
@@ -495,8 +512,8 @@ static Value *lower_einsum(Lower *lo, const Call *c)
     return lower_equation(lo, &e, v);
 }
 
-/* An equation over two operands, `n` dims of the one summed with those of the other; the result has the
- * rest of the one, then of the other. */
+/* An equation over two operands, `n` dims of the one summed with those of the other; the result has
+ * the rest of the one, then of the other. */
 static bool pair_equation(int na, int nb, int n, const int *dims_a, const int *dims_b, Equation *e)
 {
     *e = (Equation){ .nterm = 2, .rank = { na, nb } };
@@ -522,7 +539,8 @@ static bool pair_equation(int na, int nb, int n, const int *dims_a, const int *d
 
 static const char *tensordot_equation(const Call *c, Equation *e)
 {
-    int na = shape_arg(c, "self").rank, nb = shape_arg(c, "other").rank, n = list_len(c, "dims_self");
+    int na = shape_arg(c, "self").rank, nb = shape_arg(c, "other").rank,
+        n = list_len(c, "dims_self");
     int a[MAX_RANK], b[MAX_RANK];
     if (n != list_len(c, "dims_other") || n > na || n > nb)
         return "the dims to sum do not match";
@@ -623,7 +641,8 @@ static void shape_bilinear(Infer *in, const Call *c)
 static Value *lower_bilinear(Lower *lo, const Call *c)
 {
     Equation e;
-    Value   *v[3] = { tensor_arg(lo, c, "input1"), tensor_arg(lo, c, "weight"), tensor_arg(lo, c, "input2") };
+    Value   *v[3] = { tensor_arg(lo, c, "input1"), tensor_arg(lo, c, "weight"),
+                      tensor_arg(lo, c, "input2") };
     bilinear_equation(c, &e);
     Value *y = lower_equation(lo, &e, v), *b = tensor_arg(lo, c, "bias");
     return b ? emit(lo, ONNX_Add, y, b) : y;
@@ -632,7 +651,9 @@ static Value *lower_bilinear(Lower *lo, const Call *c)
 /* The product of three operands after each got dims of 1 at `expandN`, some dims of it summed. */
 static const char *trilinear_equation(const Call *c, Equation *e)
 {
-    static const char *const names[] = { "i1", "i2", "i3" }, *const expands[] = { "expand1", "expand2", "expand3" };
+    static const char *const names[] = { "i1", "i2", "i3" }, *const expands[] = { "expand1",
+                                                                                  "expand2",
+                                                                                  "expand3" };
     bool drop[MAX_RANK] = { 0 };
     int  total = shape_arg(c, "i1").rank + list_len(c, "expand1"), dim;
     *e = (Equation){ .nterm = 3, .nlabel = total };
@@ -657,7 +678,8 @@ static const char *trilinear_equation(const Call *c, Equation *e)
         drop[dim] = true;
     }
     for (int i = 0; i < total; i++) {
-        bool somewhere = has_label(e->term[0], e->rank[0], i) || has_label(e->term[1], e->rank[1], i) ||
+        bool somewhere = has_label(e->term[0], e->rank[0], i) ||
+                         has_label(e->term[1], e->rank[1], i) ||
                          has_label(e->term[2], e->rank[2], i);
         if (!somewhere)
             return "a dim that no operand has";
@@ -866,12 +888,14 @@ static Value *lower_grouped_mm(Lower *lo, const Call *c)
     p2o_dim_is_int(size_at(b, 0), &n);
     if (n < 1)
         return full(lo, out_shape(c, 0), t, 0);
-    Value  **end = NEW_N(lo->arena, Value *, (size_t)n), **part = NEW_N(lo->arena, Value *, (size_t)n);
+    Value **end = NEW_N(lo->arena, Value *, (size_t)n),
+          **part = NEW_N(lo->arena, Value *, (size_t)n);
     int64_t *ones = NEW_N(lo->arena, int64_t, (size_t)n);
     for (int64_t i = 0; i < n; i++)
         ones[i] = 1;
     p2o_build_many(lo->b, ONNX_Split, ATTRS(attr_int("axis", 0)),
-                   INPUTS(tensor_as(lo, c, "offs", DT_I64), ints_const(lo, ones, (size_t)n)), (int)n, end);
+                   INPUTS(tensor_as(lo, c, "offs", DT_I64), ints_const(lo, ones, (size_t)n)),
+                   (int)n, end);
     for (int64_t i = 0; i < n; i++) {
         end[i]->shape = rows->shape;            /* one each, however many offs has */
         Value *group = emit(lo, ONNX_Slice, a, from, end[i], rows);
@@ -977,7 +1001,8 @@ static void shape_norm(Infer *in, const Call *c)
         rule_fail(in, "%s", wrong ? wrong : "not a float type");
         return;
     }
-    if (n.is_matrix && !n.frobenius && !n.nuclear && fabs(n.ord) != 1 && fabs(n.ord) != 2 && !isinf(n.ord)) {
+    if (n.is_matrix && !n.frobenius && !n.nuclear && fabs(n.ord) != 1 && fabs(n.ord) != 2 &&
+        !isinf(n.ord)) {
         rule_fail(in, "a matrix norm of order %g", n.ord);
         return;
     }
@@ -1018,13 +1043,16 @@ static Value *vector_norm(Lower *lo, Value *x, const Norm *n, bool keep)
         return norm_over(lo, p == 1 ? ONNX_ReduceL1 : ONNX_ReduceL2, x, n->dim, n->ndim, keep);
     Value *size = emit(lo, ONNX_Abs, x);
     if (isinf(p))
-        return nan_or(lo, norm_over(lo, ONNX_ReduceL1, x, n->dim, n->ndim, keep),
-                      norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep));
-    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, t, p)), n->dim, n->ndim, keep);
+        return nan_or(
+            lo, norm_over(lo, ONNX_ReduceL1, x, n->dim, n->ndim, keep),
+            norm_over(lo, p > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, size, n->dim, n->ndim, keep));
+    Value *sum = norm_over(lo, ONNX_ReduceSum, emit(lo, ONNX_Pow, size, num(lo, t, p)), n->dim,
+                           n->ndim, keep);
     return emit(lo, ONNX_Pow, sum, num(lo, t, 1 / p));
 }
 
-/* 2, -2 and nuc: the largest, smallest and sum of the singular values.  Of none the largest is 0. */
+/* 2, -2 and nuc: the largest, smallest and sum of the singular values.  Of none the largest is
+ * 0. */
 static Value *spectral_norm(Lower *lo, const Call *c, Value *x, const Norm *n)
 {
     const int64_t axis = 1;
@@ -1036,8 +1064,13 @@ static Value *spectral_norm(Lower *lo, const Call *c, Value *x, const Norm *n)
     perm[k++] = n->dim[0];
     perm[k++] = n->dim[1];
     Value *s = singular_values(lo, as_one_batch(lo, transpose(lo, x, perm)));
-    s = reduce(lo, n->nuclear ? ONNX_ReduceSum : n->ord > 0 ? ONNX_ReduceMax : ONNX_ReduceMin, s, &axis, 1, false);
-    return as_batches(lo, n->ord > 0 && !n->nuclear ? emit(lo, ONNX_Max, s, num(lo, DT_F64, 0)) : s, c, 0);
+    s = reduce(lo,
+               n->nuclear   ? ONNX_ReduceSum
+               : n->ord > 0 ? ONNX_ReduceMax
+                            : ONNX_ReduceMin,
+               s, &axis, 1, false);
+    return as_batches(lo, n->ord > 0 && !n->nuclear ? emit(lo, ONNX_Max, s, num(lo, DT_F64, 0)) : s,
+                      c, 0);
 }
 
 /* 1: the largest column sum; inf: the largest row sum; negative: the smallest.  The first reduction
@@ -1071,53 +1104,63 @@ const AtenOp p2o_ops_linalg[] = {
     { "matmul(Tensor self, Tensor other) -> Tensor", shape_matmul, .lower = lower_matmul },
     { "linalg_matmul(Tensor self, Tensor other) -> Tensor", shape_matmul, .lower = lower_matmul },
     { "mm(Tensor self, Tensor mat2) -> Tensor", shape_mm, .lower = lower_matmul },
-    { "mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", shape_mm, .lower = lower_matmul },
+    { "mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", shape_mm,
+      .lower = lower_matmul },
     { "bmm(Tensor self, Tensor mat2) -> Tensor", shape_bmm, .lower = lower_matmul },
-    { "bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", shape_bmm, .lower = lower_matmul },
+    { "bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", shape_bmm,
+      .lower = lower_matmul },
     { "mv(Tensor self, Tensor vec) -> Tensor", shape_mv, .lower = lower_matmul },
     { "dot(Tensor self, Tensor tensor) -> Tensor", shape_dot, .lower = lower_matmul },
     { "vdot(Tensor self, Tensor other) -> Tensor", shape_dot, .lower = lower_matmul },
-    { "addmm(Tensor self, Tensor mat1, Tensor mat2, " BETA_ALPHA, shape_addmm, .lower = lower_addmm },
-    { "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, " BETA_ALPHA, shape_addmm,
+    { "addmm(Tensor self, Tensor mat1, Tensor mat2, " BETA_ALPHA, shape_addmm,
       .lower = lower_addmm },
+    { "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, " BETA_ALPHA,
+      shape_addmm, .lower = lower_addmm },
     { "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
       shape_addmm, .lower = lower_addmm_activation },
     { "addmv(Tensor self, Tensor mat, Tensor vec, " BETA_ALPHA, shape_addmv, .lower = lower_addmv },
     { "addr(Tensor self, Tensor vec1, Tensor vec2, " BETA_ALPHA, shape_addr, .lower = lower_addr },
-    { "addbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_addbmm, .lower = lower_addbmm },
-    { "baddbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_baddbmm, .lower = lower_baddbmm },
+    { "addbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_addbmm,
+      .lower = lower_addbmm },
+    { "baddbmm(Tensor self, Tensor batch1, Tensor batch2, " BETA_ALPHA, shape_baddbmm,
+      .lower = lower_baddbmm },
     { "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, " BETA_ALPHA,
       shape_baddbmm, .lower = lower_baddbmm },
     { "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor",
       shape_grouped_mm, .lower = lower_grouped_mm, .limits = "rows in groups" },
-    { "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor", shape_grouped_mm,
-      .lower = lower_grouped_mm },
+    { "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+      shape_grouped_mm, .lower = lower_grouped_mm },
     { "outer(Tensor self, Tensor vec2) -> Tensor", shape_outer, .lower = lower_outer },
     { "ger(Tensor self, Tensor vec2) -> Tensor", shape_outer, .lower = lower_outer },
     { "inner(Tensor self, Tensor other) -> Tensor", shape_inner, .lower = lower_inner },
     { "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", shape_einsum,
       .lower = lower_einsum },
-    { "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", shape_tensordot,
-      .lower = lower_tensordot },
-    { "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", shape_bilinear,
-      .lower = lower_bilinear },
+    { "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+      shape_tensordot, .lower = lower_tensordot },
+    { "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+      shape_bilinear, .lower = lower_bilinear },
     { "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
       shape_trilinear, .lower = lower_trilinear },
     { "chain_matmul(Tensor[] matrices) -> Tensor", shape_multi_dot, .lower = lower_multi_dot },
     { "linalg_multi_dot(Tensor[] tensors) -> Tensor", shape_multi_dot, .lower = lower_multi_dot },
     { "kron(Tensor self, Tensor other) -> Tensor", shape_kron, .lower = lower_kron },
-    { "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", shape_cross, .lower = lower_cross },
-    { "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", shape_cross, .lower = lower_cross },
-    { "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", shape_vecdot, .lower = lower_vecdot },
+    { "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", shape_cross,
+      .lower = lower_cross },
+    { "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", shape_cross,
+      .lower = lower_cross },
+    { "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", shape_vecdot,
+      .lower = lower_vecdot },
     { "matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
       .roles = "n:extent" },
-    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power, .lower = lower_matrix_power,
-      .roles = "n:extent" },
-    { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm },
-    { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm, .lower = lower_norm },
+    { "linalg_matrix_power(Tensor self, int n) -> Tensor", shape_matrix_power,
+      .lower = lower_matrix_power, .roles = "n:extent" },
+    { "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, " NORM_ARGS, shape_norm,
+      .lower = lower_norm },
+    { "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, " NORM_ARGS, shape_norm,
+      .lower = lower_norm },
     { "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], " NORM_ARGS, shape_norm,
       .lower = lower_norm },
-    { "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], " NORM_ARGS, shape_norm,
-      .lower = lower_norm },
+    { "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], " NORM_ARGS,
+      shape_norm, .lower = lower_norm },
     { 0 },
 };

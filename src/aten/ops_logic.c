@@ -1,7 +1,7 @@
 /* Comparison, choice, logic and bits.
  *
- * Comparisons cast both sides to their promoted type, as PyTorch does.  The bitwise operators of ONNX
- * take integers since opset 18; on bools they are the logical ones. */
+ * Comparisons cast both sides to their promoted type, as PyTorch does.  The bitwise operators of
+ * ONNX take integers since opset 18; on bools they are the logical ones. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -19,7 +19,10 @@ static Value *lower_ne(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, low
 static Value *lower_lt(Lower *lo, const Call *c) { return compare_with(lo, c, ONNX_Less); }
 static Value *lower_le(Lower *lo, const Call *c) { return compare_with(lo, c, ONNX_LessOrEqual); }
 static Value *lower_gt(Lower *lo, const Call *c) { return compare_with(lo, c, ONNX_Greater); }
-static Value *lower_ge(Lower *lo, const Call *c) { return compare_with(lo, c, ONNX_GreaterOrEqual); }
+static Value *lower_ge(Lower *lo, const Call *c)
+{
+    return compare_with(lo, c, ONNX_GreaterOrEqual);
+}
 
 /* |self - other| <= atol + |rtol * other|, of what is finite; equal infinities are close. */
 static Value *close_pairs(Lower *lo, const Call *c)
@@ -124,16 +127,26 @@ static Value *bitwise(Lower *lo, const Call *c, OnnxOp bits, OnnxOp bools)
                 tensor_as(lo, c, "other", t));
 }
 
-static Value *lower_bitwise_and(Lower *lo, const Call *c) { return bitwise(lo, c, ONNX_BitwiseAnd, ONNX_And); }
-static Value *lower_bitwise_or(Lower *lo, const Call *c) { return bitwise(lo, c, ONNX_BitwiseOr, ONNX_Or); }
-static Value *lower_bitwise_xor(Lower *lo, const Call *c) { return bitwise(lo, c, ONNX_BitwiseXor, ONNX_Xor); }
+static Value *lower_bitwise_and(Lower *lo, const Call *c)
+{
+    return bitwise(lo, c, ONNX_BitwiseAnd, ONNX_And);
+}
+static Value *lower_bitwise_or(Lower *lo, const Call *c)
+{
+    return bitwise(lo, c, ONNX_BitwiseOr, ONNX_Or);
+}
+static Value *lower_bitwise_xor(Lower *lo, const Call *c)
+{
+    return bitwise(lo, c, ONNX_BitwiseXor, ONNX_Xor);
+}
 
 /* -1 - x, in the two's complement of any width. */
 static Value *bits_flipped(Lower *lo, Value *x)
 {
     if (lo->opset >= 18)
         return emit(lo, ONNX_BitwiseNot, x);
-    return emit(lo, ONNX_Sub, p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, x->dtype, 0, -1, false)), x);
+    return emit(lo, ONNX_Sub,
+                p2o_build_const(lo->b, p2o_tensor_scalar(lo->arena, x->dtype, 0, -1, false)), x);
 }
 
 static Value *lower_bitwise_not(Lower *lo, const Call *c)
@@ -165,8 +178,10 @@ static DType unsigned_of(DType t)
 static Value *shifted_bits(Lower *lo, const char *direction, Value *x, Value *by)
 {
     DType t = x->dtype, u = unsigned_of(t);
-    return cast(lo, emit_with(lo, ONNX_BitShift, ATTRS(attr_str("direction", direction)), cast(lo, x, u),
-                              cast(lo, by, u)), t);
+    return cast(lo,
+                emit_with(lo, ONNX_BitShift, ATTRS(attr_str("direction", direction)),
+                          cast(lo, x, u), cast(lo, by, u)),
+                t);
 }
 
 /* By the width or more, or by less than 0, leaves nothing. */
@@ -177,7 +192,8 @@ static Value *lower_shift_left(Lower *lo, const Call *c)
     Value *x = tensor_as(lo, c, "self", t), *by = tensor_as(lo, c, "other", t);
     double f;
     if (p2o_number_is_const(p2o_call_arg(c, "other"), &f))
-        return f < 0 || f >= width ? full(lo, out_shape(c, 0), t, 0) : shifted_bits(lo, "LEFT", x, by);
+        return f < 0 || f >= width ? full(lo, out_shape(c, 0), t, 0)
+                                   : shifted_bits(lo, "LEFT", x, by);
     Value *last = num(lo, t, width - 1), *zero = num(lo, t, 0);
     Value *inside = emit(lo, ONNX_LessOrEqual, by, last);
     if (unsigned_of(t) != t)
@@ -185,7 +201,7 @@ static Value *lower_shift_left(Lower *lo, const Call *c)
     return choose(lo, inside, shifted_bits(lo, "LEFT", x, choose(lo, inside, by, zero)), zero);
 }
 
-/* The sign moves in from the left; by the width or more, or by less than 0, it is all that stays.  A
+/* The sign moves in from the left; by the width or more, or by less than 0, it is all that stays. A
  * negative x shifts as its complement. */
 static Value *lower_shift_right(Lower *lo, const Call *c)
 {
@@ -237,9 +253,18 @@ static Value *equals_number(Lower *lo, const Call *c, double f)
     return is_float(x->dtype) ? emit(lo, ONNX_Equal, x, num(lo, x->dtype, f)) : never(lo, c);
 }
 
-static Value *lower_isposinf(Lower *lo, const Call *c) { return equals_number(lo, c, (double)INFINITY); }
-static Value *lower_isneginf(Lower *lo, const Call *c) { return equals_number(lo, c, -(double)INFINITY); }
-static Value *lower_isreal(Lower *lo, const Call *c) { return full(lo, out_shape(c, 0), DT_BOOL, 1); }
+static Value *lower_isposinf(Lower *lo, const Call *c)
+{
+    return equals_number(lo, c, (double)INFINITY);
+}
+static Value *lower_isneginf(Lower *lo, const Call *c)
+{
+    return equals_number(lo, c, -(double)INFINITY);
+}
+static Value *lower_isreal(Lower *lo, const Call *c)
+{
+    return full(lo, out_shape(c, 0), DT_BOOL, 1);
+}
 
 /* |x| < infinity: no NaN is. */
 static Value *lower_isfinite(Lower *lo, const Call *c)

@@ -1,4 +1,5 @@
-/* Losses: a value for each element or sample, then by `reduction` all of them, their mean or their sum.
+/* Losses: a value for each element or sample, then by `reduction` all of them, their mean or their
+ * sum.
  *
  * Half types are computed in f32.  Class indices and what is ignored of them are ONNX's
  * NegativeLogLikelihoodLoss, which ONNX Runtime takes apart itself. */
@@ -64,7 +65,8 @@ static void shape_float_pair_loss(Infer *in, const Call *c)
 
 static void shape_bce(Infer *in, const Call *c)
 {
-    set_loss(in, c, PROMOTE(c, "self", "target", "weight"), BROADCAST(in, c, "self", "target", "weight"));
+    set_loss(in, c, PROMOTE(c, "self", "target", "weight"),
+             BROADCAST(in, c, "self", "target", "weight"));
 }
 
 static void shape_bce_logits(Infer *in, const Call *c)
@@ -108,7 +110,10 @@ static Value *reduced_loss(Lower *lo, const Call *c, Value *x)
     return cast(lo, x, out_dtype(c, 0));
 }
 
-static Value *nonnegative(Lower *lo, Value *x) { return emit(lo, ONNX_Max, x, num(lo, x->dtype, 0)); }
+static Value *nonnegative(Lower *lo, Value *x)
+{
+    return emit(lo, ONNX_Max, x, num(lo, x->dtype, 0));
+}
 
 static Value *loss_difference(Lower *lo, const Call *c)
 {
@@ -157,7 +162,8 @@ static Value *lower_smooth_l1_loss(Lower *lo, const Call *c)
 /* log(1 + exp(-target * self)), infinite where exp is in the type of the result: PyTorch's is. */
 static Value *lower_soft_margin_loss(Lower *lo, const Call *c)
 {
-    Value *z = emit(lo, ONNX_Mul, emit(lo, ONNX_Neg, loss_arg(lo, c, "target")), loss_arg(lo, c, "self"));
+    Value *z =
+        emit(lo, ONNX_Mul, emit(lo, ONNX_Neg, loss_arg(lo, c, "target")), loss_arg(lo, c, "self"));
     Value *e = cast(lo, cast(lo, emit(lo, ONNX_Exp, z), out_dtype(c, 0)), z->dtype);
     return reduced_loss(lo, c, emit(lo, ONNX_Log, plus_num(lo, e, 1)));
 }
@@ -168,22 +174,28 @@ static Value *weighted(Lower *lo, const Call *c, Value *x)
     return w ? emit(lo, ONNX_Mul, x, w) : x;
 }
 
-static Value *minus_from_one(Lower *lo, Value *x) { return emit(lo, ONNX_Sub, num(lo, x->dtype, 1), x); }
+static Value *minus_from_one(Lower *lo, Value *x)
+{
+    return emit(lo, ONNX_Sub, num(lo, x->dtype, 1), x);
+}
 
 /* (t - 1) * log(1 - x) - t * log(x), logarithms no less than -100 */
 static Value *lower_bce(Lower *lo, const Call *c)
 {
-    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"), *least = num(lo, x->dtype, -100);
+    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"),
+          *least = num(lo, x->dtype, -100);
     Value *no = emit(lo, ONNX_Max, emit(lo, ONNX_Log, minus_from_one(lo, x)), least);
     Value *yes = emit(lo, ONNX_Max, emit(lo, ONNX_Log, x), least);
     Value *left = emit(lo, ONNX_Mul, plus_num(lo, t, -1), no);
-    return reduced_loss(lo, c, weighted(lo, c, emit(lo, ONNX_Sub, left, emit(lo, ONNX_Mul, t, yes))));
+    return reduced_loss(lo, c,
+                        weighted(lo, c, emit(lo, ONNX_Sub, left, emit(lo, ONNX_Mul, t, yes))));
 }
 
 /* (1 - t) * x + (1 + (pos_weight - 1) * t) * log(1 + exp(-x)) */
 static Value *lower_bce_logits(Lower *lo, const Call *c)
 {
-    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"), *pos = loss_arg(lo, c, "pos_weight");
+    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"),
+          *pos = loss_arg(lo, c, "pos_weight");
     Value *left = emit(lo, ONNX_Mul, minus_from_one(lo, t), x);
     Value *right = softplus_of(lo, emit(lo, ONNX_Neg, x));
     if (pos) {
@@ -198,7 +210,8 @@ static Value *lower_kl_div(Lower *lo, const Call *c)
 {
     Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target");
     if (bool_arg(c, "log_target"))
-        return reduced_loss(lo, c, emit(lo, ONNX_Mul, emit(lo, ONNX_Exp, t), emit(lo, ONNX_Sub, t, x)));
+        return reduced_loss(lo, c,
+                            emit(lo, ONNX_Mul, emit(lo, ONNX_Exp, t), emit(lo, ONNX_Sub, t, x)));
     Value *none = emit(lo, ONNX_Equal, t, num(lo, t->dtype, 0));
     Value *log_t = emit(lo, ONNX_Log, choose(lo, none, num(lo, t->dtype, 1), t));
     return reduced_loss(lo, c, emit(lo, ONNX_Mul, t, emit(lo, ONNX_Sub, log_t, x)));
@@ -220,8 +233,9 @@ static Value *lower_poisson_nll(Lower *lo, const Call *c)
     if (bool_arg(c, "log_input"))
         loss = emit(lo, ONNX_Sub, emit(lo, ONNX_Exp, x), emit(lo, ONNX_Mul, t, x));
     else
-        loss = emit(lo, ONNX_Sub, x,
-                    emit(lo, ONNX_Mul, t, emit(lo, ONNX_Log, plus_num(lo, x, float_arg(c, "eps")))));
+        loss =
+            emit(lo, ONNX_Sub, x,
+                 emit(lo, ONNX_Mul, t, emit(lo, ONNX_Log, plus_num(lo, x, float_arg(c, "eps")))));
     if (bool_arg(c, "full"))
         loss = emit(lo, ONNX_Add, loss, stirling(lo, t));
     return reduced_loss(lo, c, loss);
@@ -235,7 +249,8 @@ static Value *target_is(Lower *lo, Value *t, double f)
 /* max(0, margin - x) unless the target is 1, plus x unless it is -1 */
 static Value *lower_hinge_embedding(Lower *lo, const Call *c)
 {
-    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"), *zero = num(lo, x->dtype, 0);
+    Value *x = loss_arg(lo, c, "self"), *t = loss_arg(lo, c, "target"),
+          *zero = num(lo, x->dtype, 0);
     Value *margin = emit(lo, ONNX_Sub, num(lo, x->dtype, float_arg(c, "margin")), x);
     Value *apart = choose(lo, target_is(lo, t, 1), zero, nonnegative(lo, margin));
     Value *close = choose(lo, target_is(lo, t, -1), zero, x);
@@ -307,7 +322,10 @@ static Value *lower_nll_loss(Lower *lo, const Call *c)
     return cast(lo, nll_of(lo, c, loss_arg(lo, c, "self")), out_dtype(c, 0));
 }
 
-static void lower_nll_loss_forward(Lower *lo, const Call *c, Value **out) { out[0] = lower_nll_loss(lo, c); }
+static void lower_nll_loss_forward(Lower *lo, const Call *c, Value **out)
+{
+    out[0] = lower_nll_loss(lo, c);
+}
 
 /* Targets of the scores' rank are probabilities of classes. */
 static bool has_class_probabilities(const Call *c)
@@ -325,14 +343,16 @@ static void shape_cross_entropy(Infer *in, const Call *c)
         return;
     }
     if (x.shape.rank == 0 || !is_float(t.dtype)) {
-        rule_fail(in, "probabilities of rank %d and dtype %s", t.shape.rank, p2o_dtype_torch(t.dtype));
+        rule_fail(in, "probabilities of rank %d and dtype %s", t.shape.rank,
+                  p2o_dtype_torch(t.dtype));
         return;
     }
     must_be_real_loss(in, x.dtype);
     for (int i = 0; i < x.shape.rank; i++)
         if (!must_equal(in, c, x.shape.at[i], t.shape.at[i], "scores and probabilities"))
             return;
-    set_loss(in, c, PROMOTE(c, "self", "target"), without_dim(in, x.shape, class_dim(x.shape.rank)));
+    set_loss(in, c, PROMOTE(c, "self", "target"),
+             without_dim(in, x.shape, class_dim(x.shape.rank)));
 }
 
 /* A weight for each class, against scores. */
@@ -354,7 +374,8 @@ static Value *smoothed(Lower *lo, Value *p, double smoothing, Dim classes)
 {
     if (smoothing == 0)
         return p;
-    Value *rest = emit(lo, ONNX_Div, num(lo, p->dtype, smoothing), count_value(lo, classes, p->dtype));
+    Value *rest =
+        emit(lo, ONNX_Div, num(lo, p->dtype, smoothing), count_value(lo, classes, p->dtype));
     return emit(lo, ONNX_Add, times_num(lo, p, 1 - smoothing), rest);
 }
 
@@ -362,7 +383,8 @@ static Value *smoothed(Lower *lo, Value *p, double smoothing, Dim classes)
 static Value *probability_loss(Lower *lo, const Call *c, Value *logs)
 {
     int    axis = class_dim(rank(logs));
-    Value *p = smoothed(lo, loss_arg(lo, c, "target"), float_arg(c, "label_smoothing"), size_at(logs, axis));
+    Value *p = smoothed(lo, loss_arg(lo, c, "target"), float_arg(c, "label_smoothing"),
+                        size_at(logs, axis));
     Value *x = emit(lo, ONNX_Mul, logs, p), *w = class_weights(lo, c, rank(logs));
     if (w)
         x = emit(lo, ONNX_Mul, x, w);
@@ -418,7 +440,8 @@ static void shape_multi_margin(Infer *in, const Call *c)
     Dim    classes = x.shape.rank ? dim_at(x.shape, -1) : one;
     double p;
     must_be_real_loss(in, x.dtype);
-    if (x.shape.rank > 2 || t.shape.rank > 1 || (x.shape.rank == 2 && t.shape.rank != 1) || is_float(t.dtype))
+    if (x.shape.rank > 2 || t.shape.rank > 1 || (x.shape.rank == 2 && t.shape.rank != 1) ||
+        is_float(t.dtype))
         rule_fail(in, "targets of rank %d and dtype %s for scores of rank %d", t.shape.rank,
                   p2o_dtype_torch(t.dtype), x.shape.rank);
     else if (!p2o_number_is_const(p2o_call_arg(c, "p"), &p) || (p != 1 && p != 2))
@@ -445,7 +468,8 @@ static Value *lower_multi_margin(Lower *lo, const Call *c)
     double p = 1;
     p2o_number_is_const(p2o_call_arg(c, "p"), &p);
     Value *own = emit_with(lo, ONNX_GatherElements, ATTRS(attr_int("axis", 1)), x, at);
-    Value *z = emit(lo, ONNX_Add, emit(lo, ONNX_Sub, x, own), number_arg(lo, c, "margin", x->dtype));
+    Value *z =
+        emit(lo, ONNX_Add, emit(lo, ONNX_Sub, x, own), number_arg(lo, c, "margin", x->dtype));
     z = nonnegative(lo, z);
     if (p == 2)
         z = emit(lo, ONNX_Mul, z, z);
@@ -474,16 +498,18 @@ static void shape_multilabel_margin(Infer *in, const Call *c)
         set_out(in, c, 1, x.dtype, x.shape);
 }
 
-/* Labels of a sample end at the first that is negative.  For each label k and each class i that is none:
- * max(0, 1 - x[label[k]] + x[i]), over the number of classes. */
+/* Labels of a sample end at the first that is negative.  For each label k and each class i that is
+ * none: max(0, 1 - x[label[k]] + x[i]), over the number of classes. */
 static void lower_multilabel_margin(Lower *lo, const Call *c, Value **out)
 {
-    Value *x = at_rank(lo, loss_arg(lo, c, "self"), 1), *t = at_rank(lo, tensor_arg(lo, c, "target"), 1);
+    Value *x = at_rank(lo, loss_arg(lo, c, "self"), 1),
+          *t = at_rank(lo, tensor_arg(lo, c, "target"), 1);
     Value *zero = p2o_build_int(lo->b, 0);
     int    axis = rank(x) - 1;
     DType  dt = x->dtype;
     Value *negative = cast(lo, emit(lo, ONNX_Less, t, zero), DT_I64);
-    Value *label = emit(lo, ONNX_Equal, emit(lo, ONNX_CumSum, negative, p2o_build_int(lo->b, axis)), zero);
+    Value *label =
+        emit(lo, ONNX_Equal, emit(lo, ONNX_CumSum, negative, p2o_build_int(lo->b, axis)), zero);
     t = choose(lo, label, t, zero);
     Value *counts = cast(lo, label, dt);
     Value *none = full(lo, x->shape, dt, 0);
@@ -509,7 +535,8 @@ static Value *lower_multilabel_margin_one(Lower *lo, const Call *c)
 
 static void shape_cosine_embedding(Infer *in, const Call *c)
 {
-    Shape s = broadcast(in, c, shape_arg(c, "input1"), shape_arg(c, "input2")), t = shape_arg(c, "target");
+    Shape s = broadcast(in, c, shape_arg(c, "input1"), shape_arg(c, "input2")),
+          t = shape_arg(c, "target");
     DType dt = float_of(PROMOTE(c, "input1", "input2", "target"));
     if (t.rank > 1 || s.rank != t.rank + 1)
         rule_fail(in, "targets of rank %d for vectors of rank %d", t.rank, s.rank);
@@ -520,7 +547,8 @@ static void shape_cosine_embedding(Infer *in, const Call *c)
 /* 1 - cos where the target is 1, max(0, cos - margin) where it is -1 */
 static Value *lower_cosine_embedding(Lower *lo, const Call *c)
 {
-    Value *a = loss_arg(lo, c, "input1"), *b = loss_arg(lo, c, "input2"), *t = loss_arg(lo, c, "target");
+    Value *a = loss_arg(lo, c, "input1"), *b = loss_arg(lo, c, "input2"),
+          *t = loss_arg(lo, c, "target");
     int    axis = rank(t);
     Value *ab = sum_classes(lo, emit(lo, ONNX_Mul, a, b), axis);
     Value *aa = plus_num(lo, sum_classes(lo, emit(lo, ONNX_Mul, a, a), axis), 1e-12);
@@ -539,7 +567,8 @@ static void shape_triplet_margin(Infer *in, const Call *c)
     Shape s = { 0, NULL };
     DType t = float_of(promote_args(c, (int)COUNT_OF(names), names));
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (shape_arg(c, names[i]).rank != shape_arg(c, "anchor").rank || shape_arg(c, "anchor").rank == 0) {
+        if (shape_arg(c, names[i]).rank != shape_arg(c, "anchor").rank ||
+            shape_arg(c, "anchor").rank == 0) {
             rule_fail(in, "%s of rank %d", names[i], shape_arg(c, names[i]).rank);
             return;
         }
@@ -554,10 +583,12 @@ static Value *triplet_side(Lower *lo, const Call *c, Value *a, Value *b)
     return p_norm(lo, d, (const int64_t[]){ rank(d) - 1 }, 1, false, float_arg(c, "p"));
 }
 
-/* max(0, margin + |anchor - positive| - |anchor - negative|); swap: or of |positive - negative|, if less. */
+/* max(0, margin + |anchor - positive| - |anchor - negative|); swap: or of |positive - negative|, if
+ * less. */
 static Value *lower_triplet_margin(Lower *lo, const Call *c)
 {
-    Value *a = loss_arg(lo, c, "anchor"), *p = loss_arg(lo, c, "positive"), *n = loss_arg(lo, c, "negative");
+    Value *a = loss_arg(lo, c, "anchor"), *p = loss_arg(lo, c, "positive"),
+          *n = loss_arg(lo, c, "negative");
     Value *near = triplet_side(lo, c, a, p), *far = triplet_side(lo, c, a, n);
     if (bool_arg(c, "swap"))
         far = emit(lo, ONNX_Min, far, triplet_side(lo, c, p, n));
@@ -566,20 +597,31 @@ static Value *lower_triplet_margin(Lower *lo, const Call *c)
 }
 
 #define PAIR      "(Tensor self, Tensor target, int reduction=Mean"
-#define NLL       "(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100"
-#define ROW_NLL(name) { name NLL ") -> Tensor", shape_nll_loss, .lower = lower_nll_loss, .roles = "ignore_index:setting" }
-#define ROW_NLL_FORWARD(name)                                                                                \
-    { name "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)", \
-      shape_nll_loss, .lower_many = lower_nll_loss_forward, .limits = "total_weight",                  \
-      .roles = "ignore_index:setting" }
+#define NLL                                                                                        \
+    "(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100"
+#define ROW_NLL(name)                                                                              \
+    {                                                                                              \
+        name NLL ") -> Tensor", shape_nll_loss, .lower = lower_nll_loss,                           \
+                                                .roles = "ignore_index:setting"                    \
+    }
+#define ROW_NLL_FORWARD(name)                                                                                                           \
+    {                                                                                                                                   \
+        name                                                                                                                            \
+            "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)", \
+            shape_nll_loss, .lower_many = lower_nll_loss_forward, .limits = "total_weight",                                             \
+                            .roles = "ignore_index:setting"                                                                             \
+    }
 
 const AtenOp p2o_ops_loss[] = {
     { "mse_loss" PAIR ") -> Tensor", shape_pair_loss, .lower = lower_mse_loss },
     { "l1_loss" PAIR ") -> Tensor", shape_l1_loss, .lower = lower_l1_loss },
-    { "smooth_l1_loss" PAIR ", float beta=1.0) -> Tensor", shape_pair_loss, .lower = lower_smooth_l1_loss },
-    { "huber_loss" PAIR ", float delta=1.0) -> Tensor", shape_pair_loss, .lower = lower_huber_loss },
+    { "smooth_l1_loss" PAIR ", float beta=1.0) -> Tensor", shape_pair_loss,
+      .lower = lower_smooth_l1_loss },
+    { "huber_loss" PAIR ", float delta=1.0) -> Tensor", shape_pair_loss,
+      .lower = lower_huber_loss },
     { "soft_margin_loss" PAIR ") -> Tensor", shape_pair_loss, .lower = lower_soft_margin_loss },
-    { "kl_div" PAIR ", *, bool log_target=False) -> Tensor", shape_float_pair_loss, .lower = lower_kl_div },
+    { "kl_div" PAIR ", *, bool log_target=False) -> Tensor", shape_float_pair_loss,
+      .lower = lower_kl_div },
     { "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
       shape_bce, .lower = lower_bce },
     { "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
@@ -599,7 +641,8 @@ const AtenOp p2o_ops_loss[] = {
       .lower = lower_cross_entropy },
     { "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) -> Tensor",
       shape_multi_margin, .lower = lower_multi_margin },
-    { "multilabel_margin_loss" PAIR ") -> Tensor", shape_multilabel_margin, .lower = lower_multilabel_margin_one },
+    { "multilabel_margin_loss" PAIR ") -> Tensor", shape_multilabel_margin,
+      .lower = lower_multilabel_margin_one },
     { "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
       shape_multilabel_margin, .lower_many = lower_multilabel_margin },
     { "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",

@@ -1,8 +1,8 @@
 /* Arithmetic on two or three tensors, elementwise with PyTorch's type promotion.
  *
- * Everything is computed in the result's type, as PyTorch does; what needs several steps computes the
- * half types in f32.  ONNX divides integers towards zero and its Mod without fmod has the divisor's
- * sign; for floats it has fmod alone. */
+ * Everything is computed in the result's type, as PyTorch does; what needs several steps computes
+ * the half types in f32.  ONNX divides integers towards zero and its Mod without fmod has the
+ * divisor's sign; for floats it has fmod alone. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -13,14 +13,18 @@ static bool is_number_one(const Arg *x)
     return p2o_number_is_const(x, &f) && f == 1;
 }
 
-static bool never_has_sign(DType t) { return t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64; }
+static bool never_has_sign(DType t)
+{
+    return t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64;
+}
 
 /* y times the argument `alpha`, in y's type. */
 static Value *scaled_by(Lower *lo, const Call *c, const char *alpha, Value *y)
 {
     if (is_number_one(p2o_call_arg(c, alpha)))
         return y;
-    return emit(lo, y->dtype == DT_BOOL ? ONNX_And : ONNX_Mul, y, number_arg(lo, c, alpha, y->dtype));
+    return emit(lo, y->dtype == DT_BOOL ? ONNX_And : ONNX_Mul, y,
+                number_arg(lo, c, alpha, y->dtype));
 }
 
 static void refuse_bool(Infer *in, const Call *c, const char *what)
@@ -195,7 +199,8 @@ static Value *whole_power(Lower *lo, Value *x, int64_t e)
     }
 }
 
-/* ONNX Runtime knows squares and cubes; other exponents that have an operator of their own get it. */
+/* ONNX Runtime knows squares and cubes; other exponents that have an operator of their own get
+ * it. */
 static Value *constant_power(Lower *lo, const Call *c, Value *x, double e)
 {
     DType t = x->dtype;
@@ -239,7 +244,8 @@ static void shape_float_power(Infer *in, const Call *c)
 
 static Value *lower_float_power(Lower *lo, const Call *c)
 {
-    return emit(lo, ONNX_Pow, tensor_as(lo, c, "self", DT_F64), tensor_as(lo, c, "exponent", DT_F64));
+    return emit(lo, ONNX_Pow, tensor_as(lo, c, "self", DT_F64),
+                tensor_as(lo, c, "exponent", DT_F64));
 }
 
 static void shape_square(Infer *in, const Call *c)
@@ -273,7 +279,10 @@ static Value *log_add_exp(Lower *lo, const Call *c, double log_base)
 }
 
 static Value *lower_logaddexp(Lower *lo, const Call *c) { return log_add_exp(lo, c, 1); }
-static Value *lower_logaddexp2(Lower *lo, const Call *c) { return log_add_exp(lo, c, 0.69314718055994530942); }
+static Value *lower_logaddexp2(Lower *lo, const Call *c)
+{
+    return log_add_exp(lo, c, 0.69314718055994530942);
+}
 
 static Value *lower_signbit(Lower *lo, const Call *c)
 {
@@ -452,7 +461,8 @@ static Value *lower_heaviside(Lower *lo, const Call *c)
     if (t == DT_BOOL)
         return emit(lo, ONNX_Or, x, v);
     Value *zero = num(lo, t, 0);
-    return choose(lo, emit(lo, ONNX_Equal, x, zero), v, cast(lo, emit(lo, ONNX_Greater, x, zero), t));
+    return choose(lo, emit(lo, ONNX_Equal, x, zero), v,
+                  cast(lo, emit(lo, ONNX_Greater, x, zero), t));
 }
 
 /* Whether any element of an integer tensor is not 0. */
@@ -521,10 +531,13 @@ static Value *lower_lcm(Lower *lo, const Call *c)
       shape_div_mode, .lower = lower_div_mode },                                                \
     { name ".Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",          \
       shape_div_mode, .lower = lower_div_mode }
-#define ROW_POW(name, rule, fn, ...)                                                            \
-    { name ".Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", rule, .lower = fn, __VA_ARGS__ }, \
-    { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn },       \
-    { name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn, __VA_ARGS__ }
+#define ROW_POW(name, rule, fn, ...)                                                               \
+    { name ".Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", rule, .lower = fn,            \
+      __VA_ARGS__ },                                                                               \
+        { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn },      \
+    {                                                                                              \
+        name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn, __VA_ARGS__     \
+    }
 #define ROW_PAIR(name, rule, fn)                                                                \
     { name "(Tensor self, Tensor other) -> Tensor", rule, .lower = fn }
 #define ROW_CLAMP(name)                                                                         \
@@ -572,13 +585,16 @@ const AtenOp p2o_ops_math[] = {
     ROW_CLAMP("clip"),
     ROW_BOUND("clamp_min", "min"),
     ROW_BOUND("clamp_max", "max"),
-    { "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape_addc,
-      .lower = lower_addcmul },
+    { "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+      shape_addc, .lower = lower_addcmul },
     { "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
       shape_addcdiv, .lower = lower_addcdiv },
-    { "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", shape_lerp, .lower = lower_lerp },
-    { "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", shape_lerp, .lower = lower_lerp },
-    { "heaviside(Tensor self, Tensor values) -> Tensor", shape_heaviside, .lower = lower_heaviside },
+    { "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", shape_lerp,
+      .lower = lower_lerp },
+    { "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", shape_lerp,
+      .lower = lower_lerp },
+    { "heaviside(Tensor self, Tensor values) -> Tensor", shape_heaviside,
+      .lower = lower_heaviside },
     ROW_PAIR("gcd", p2o_rule_binary, lower_gcd),
     ROW_PAIR("lcm", p2o_rule_binary, lower_lcm),
     { 0 },

@@ -73,13 +73,17 @@ static Value *repeated(Lower *lo, Shape s, DType t, double f)
 }
 
 /* A missing scale is ones, a missing shift zeros; ONNX wants both. */
-static Value *channel_or(Lower *lo, const Call *c, const char *name, const Value *x, double otherwise)
+static Value *channel_or(Lower *lo, const Call *c, const char *name, const Value *x,
+                         double otherwise)
 {
     Value *v = tensor_arg(lo, c, name);
     return v ? v : repeated(lo, slice_shape(x->shape, 1, 2), x->dtype, otherwise);
 }
 
-static double norm_eps(const Call *c) { return float_arg(c, names_arg(c, "eps") ? "eps" : "epsilon"); }
+static double norm_eps(const Call *c)
+{
+    return float_arg(c, names_arg(c, "eps") ? "eps" : "epsilon");
+}
 
 /* Rows without the argument say it in their name. */
 static bool is_training(const Call *c)
@@ -142,8 +146,8 @@ static bool has_saved(const Call *c, int i) { return is_training(c) || !was_reco
 
 static bool is_saved(const Call *c, int i) { return (i == 1 || i == 2) && c->outs[i]; }
 
-/* Results: y, saved mean, saved rstd, then what cuDNN keeps for itself, then the new running mean and
- * variance. */
+/* Results: y, saved mean, saved rstd, then what cuDNN keeps for itself, then the new running mean
+ * and variance. */
 static void shape_batch_norm(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "input");
@@ -185,7 +189,7 @@ static void new_running(Lower *lo, const Call *c, const Value *x, const Stats *s
 {
     DType  t = s->mean->dtype;
     double momentum = float_arg(c, "momentum");
-    Dim    n = p2o_dim_mul(lo->dims, size_at(x, 0), p2o_shape_product(lo->dims, x->shape, 2, rank(x)));
+    Dim n = p2o_dim_mul(lo->dims, size_at(x, 0), p2o_shape_product(lo->dims, x->shape, 2, rank(x)));
     Value *count = cast(lo, dim_scalar(lo, n), t);
     Value *correction = emit(lo, ONNX_Div, count, emit(lo, ONNX_Sub, count, num(lo, t, 1)));
     for (int i = 0; i < 2; i++) {
@@ -235,7 +239,8 @@ static Value *running_stat(Lower *lo, const Call *c, int i)
     DType t = stat_compute(out_dtype(c, i));
     if (i == 1)
         return tensor_as(lo, c, "running_mean", out_dtype(c, i));
-    Value *shifted = emit(lo, ONNX_Add, tensor_as(lo, c, "running_var", t), num(lo, t, norm_eps(c)));
+    Value *shifted =
+        emit(lo, ONNX_Add, tensor_as(lo, c, "running_var", t), num(lo, t, norm_eps(c)));
     return cast(lo, emit(lo, ONNX_Reciprocal, emit(lo, ONNX_Sqrt, shifted)), out_dtype(c, i));
 }
 
@@ -281,8 +286,8 @@ static Value *lower_instance_norm(Lower *lo, const Call *c)
     if (!is_training(c))
         return batch_norm_node(lo, c, x);
     if (x->dtype == DT_F32)
-        return emit_with(lo, ONNX_InstanceNormalization, ATTRS(attr_float("epsilon", norm_eps(c))), x,
-                         cast(lo, channel_or(lo, c, "weight", x, 1), DT_F32),
+        return emit_with(lo, ONNX_InstanceNormalization, ATTRS(attr_float("epsilon", norm_eps(c))),
+                         x, cast(lo, channel_or(lo, c, "weight", x, 1), DT_F32),
                          cast(lo, channel_or(lo, c, "bias", x, 0), DT_F32));
     for (int i = 2; i < rank(x); i++)
         axes[i - 2] = i;
@@ -342,8 +347,9 @@ static void lower_group_norm(Lower *lo, const Call *c, Value **out)
     if (wide->dtype == DT_F64)
         y = emit(lo, ONNX_Mul, s.centred, s.rstd);
     else
-        y = emit_with(lo, ONNX_InstanceNormalization, ATTRS(attr_float("epsilon", norm_eps(c))), grouped,
-                      repeated(lo, per_group, DT_F32, 1), repeated(lo, per_group, DT_F32, 0));
+        y = emit_with(lo, ONNX_InstanceNormalization, ATTRS(attr_float("epsilon", norm_eps(c))),
+                      grouped, repeated(lo, per_group, DT_F32, 1),
+                      repeated(lo, per_group, DT_F32, 0));
     out[0] = cast(lo, scale_channels(lo, c, reshape(lo, y, x->shape)), x->dtype);
     for (int i = 1; i < nouts(c); i++)
         if (c->outs[i])
@@ -366,7 +372,8 @@ static void shape_layer_norm(Infer *in, const Call *c)
     int   lead = x.shape.rank - norm.rank;
     bool  is_rms = !names_arg(c, "bias");
     if (lead < 0 || norm.rank == 0) {
-        rule_fail(in, "normalized_shape of rank %d for an input of rank %d", norm.rank, x.shape.rank);
+        rule_fail(in, "normalized_shape of rank %d for an input of rank %d", norm.rank,
+                  x.shape.rank);
         return;
     }
     if (is_complex(x.dtype)) {
@@ -406,9 +413,11 @@ static void lower_layer_norm(Lower *lo, const Call *c, Value **out)
         t = stat_compute(t);
     Value *wide = cast(lo, x, t);
     w = w ? cast(lo, w, t) : repeated(lo, slice_shape(x->shape, rank(x) - n, rank(x)), t, 1);
-    out[0] = cast(lo, emit_with(lo, ONNX_LayerNormalization,
-                                ATTRS(attr_int("axis", -n), attr_float("epsilon", norm_eps(c))), wide, w,
-                                b ? cast(lo, b, t) : NULL), x->dtype);
+    out[0] = cast(lo,
+                  emit_with(lo, ONNX_LayerNormalization,
+                            ATTRS(attr_int("axis", -n), attr_float("epsilon", norm_eps(c))), wide,
+                            w, b ? cast(lo, b, t) : NULL),
+                  x->dtype);
     if (nouts(c) == 1)
         return;
     Stats s = stats_over(lo, cast(lo, x, stat_compute(t)), axes, n, norm_eps(c));
@@ -476,17 +485,36 @@ static void lower_weight_norm(Lower *lo, const Call *c, Value **out)
 #define BATCH_NORM_ROW(schema) { schema, shape_batch_norm, .lower_many = lower_batch_norm }
 
 const AtenOp p2o_ops_norm[] = {
-    BATCH_NORM_ROW("batch_norm" BATCH_NORM_ARGS "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
-    BATCH_NORM_ROW("native_batch_norm" BATCH_NORM_ARGS "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("_native_batch_norm_legit" BATCH_NORM_ARGS "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("_native_batch_norm_legit.no_stats" BATCH_NORM_ARGS "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("_native_batch_norm_legit_no_training" BATCH_NORM_ARGS "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("_native_batch_norm_legit_functional" BATCH_NORM_ARGS "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
-    BATCH_NORM_ROW("_batch_norm_with_update" BATCH_NORM_ARGS "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("_batch_norm_with_update_functional" BATCH_NORM_ARGS "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
-    BATCH_NORM_ROW("_batch_norm_no_update" BATCH_NORM_ARGS "Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW("miopen_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "batch_norm" BATCH_NORM_ARGS
+        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
+    BATCH_NORM_ROW(
+        "native_batch_norm" BATCH_NORM_ARGS
+        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "_native_batch_norm_legit" BATCH_NORM_ARGS
+        "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW("_native_batch_norm_legit.no_stats" BATCH_NORM_ARGS
+                   "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "_native_batch_norm_legit_no_training" BATCH_NORM_ARGS
+        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "_native_batch_norm_legit_functional" BATCH_NORM_ARGS
+        "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
+    BATCH_NORM_ROW(
+        "_batch_norm_with_update" BATCH_NORM_ARGS
+        "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "_batch_norm_with_update_functional" BATCH_NORM_ARGS
+        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
+    BATCH_NORM_ROW(
+        "_batch_norm_no_update" BATCH_NORM_ARGS
+        "Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor, Tensor)"),
+    BATCH_NORM_ROW(
+        "miopen_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor)"),
     { "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
       shape_instance_norm, .lower = lower_instance_norm },
     { "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
@@ -503,7 +531,7 @@ const AtenOp p2o_ops_norm[] = {
       shape_layer_norm, .lower_many = lower_rms_norm },
     { "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", shape_weight_norm,
       .lower_many = lower_weight_norm },
-    { "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", shape_weight_norm,
-      .lower_many = lower_weight_norm },
+    { "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+      shape_weight_norm, .lower_many = lower_weight_norm },
     { 0 },
 };

@@ -1,10 +1,10 @@
-/* Orthogonal polynomials of degree n at x: Chebyshev's four kinds, plain and shifted from [-1, 1] to
- * [0, 1], Hermite's two, Laguerre's and Legendre's.
+/* Orthogonal polynomials of degree n at x: Chebyshev's four kinds, plain and shifted from [-1, 1]
+ * to [0, 1], Hermite's two, Laguerre's and Legendre's.
  *
- * All follow a recurrence over the degree, run for all elements at once in the type of the result until
- * the highest degree is there; each element stops at its own.  It is PyTorch's own, so that overflow
- * comes where it does there.  Chebyshev's have closed forms inside (-1, 1), taken for high degrees, and
- * at the ends. */
+ * All follow a recurrence over the degree, run for all elements at once in the type of the result
+ * until the highest degree is there; each element stops at its own.  It is PyTorch's own, so that
+ * overflow comes where it does there.  Chebyshev's have closed forms inside (-1, 1), taken for high
+ * degrees, and at the ends. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ typedef struct Polynomial {
 
 static void shape_polynomial(Infer *in, const Call *c)
 {
-    set_out(in, c, 0, float_of(PROMOTE(c, "x", "n")), broadcast(in, c, shape_arg(c, "x"), shape_arg(c, "n")));
+    set_out(in, c, 0, float_of(PROMOTE(c, "x", "n")),
+            broadcast(in, c, shape_arg(c, "x"), shape_arg(c, "n")));
 }
 
 /* Degree k + 1 from q of degree k and p of degree k - 1. */
@@ -47,7 +48,8 @@ static Value *next_degree(Lower *lo, Family family, Value *x, Value *k, Value *q
     } else if (family == HERMITE_HE) {                  /* x q - k p */
         factor = x;
     } else if (family == LAGUERRE) {                    /* ((2 k + 1 - x) q - k p) / (k + 1) */
-        factor = emit(lo, ONNX_Add, emit(lo, ONNX_Add, k, k), emit(lo, ONNX_Sub, num(lo, x->dtype, 1), x));
+        factor = emit(lo, ONNX_Add, emit(lo, ONNX_Add, k, k),
+                      emit(lo, ONNX_Sub, num(lo, x->dtype, 1), x));
     } else {                                            /* ((2 k + 1) x q - k p) / (k + 1) */
         factor = emit(lo, ONNX_Mul, plus_num(lo, emit(lo, ONNX_Add, k, k), 1), x);
     }
@@ -67,7 +69,8 @@ static Value *by_recurrence(Lower *lo, const Polynomial *f, Value *x, Value *n, 
     Value *q = round_state(&r, first), *p = round_state(&r, one);
     Value *k = plus_num(lo, cast(lo, r.round, t), 1), *more = emit(lo, ONNX_Less, k, n);
     Value *next = choose(lo, more, next_degree(lo, f->family, x, k, q, p), q);
-    Value *left = emit(lo, ONNX_And, emit(lo, ONNX_Less, plus_num(lo, k, 1), n), emit(lo, ONNX_Equal, next, next));
+    Value *left = emit(lo, ONNX_And, emit(lo, ONNX_Less, plus_num(lo, k, 1), n),
+                       emit(lo, ONNX_Equal, next, next));
     left = any_true(lo, left);
     close_rounds(lo, &r, NULL, start, left, (Value *[]){ next, choose(lo, more, q, p) }, out);
     return out[0];
@@ -95,21 +98,23 @@ static Value *at_ends(Lower *lo, const Polynomial *f, Value *x, Value *n, Value 
     return choose(lo, emit(lo, ONNX_Greater, x, num(lo, t, 0)), high, low);
 }
 
-/* The degree is a whole number, cut off; one that int64 cannot hold counts as negative, whose polynomial
- * is 0. */
+/* The degree is a whole number, cut off; one that int64 cannot hold counts as negative, whose
+ * polynomial is 0. */
 static Value *lower_polynomial(Lower *lo, const Call *c, const Polynomial *f)
 {
     DType  t = wide_of(out_dtype(c, 0));
     Value *zero = num(lo, t, 0), *one = num(lo, t, 1);
     Value *x = tensor_as(lo, c, "x", t), *n = tensor_as(lo, c, "n", t);
     Value *fits = emit(lo, ONNX_Less, emit(lo, ONNX_Abs, n), num(lo, t, 0x1p63));
-    Value *whole = cast(lo, choose(lo, fits, n, num(lo, t, -1)), DT_I64), *closed = NULL, *ends = NULL, *y;
+    Value *whole = cast(lo, choose(lo, fits, n, num(lo, t, -1)), DT_I64), *closed = NULL,
+          *ends = NULL, *y;
     n = cast(lo, whole, t);
     if (f->shifted)
         x = plus_num(lo, emit(lo, ONNX_Add, x, x), -1);
     Value *size = emit(lo, ONNX_Abs, x), *steps = n;
     if (f->kind) {
-        closed = emit(lo, ONNX_And, emit(lo, ONNX_Less, size, one), emit(lo, ONNX_Greater, n, num(lo, t, f->high)));
+        closed = emit(lo, ONNX_And, emit(lo, ONNX_Less, size, one),
+                      emit(lo, ONNX_Greater, n, num(lo, t, f->high)));
         steps = choose(lo, closed, zero, steps);
     }
     if (f->has_ends) {
@@ -133,10 +138,11 @@ static Value *lower_polynomial(Lower *lo, const Call *c, const Polynomial *f)
     return cast(lo, choose(lo, emit(lo, ONNX_Less, n, zero), zero, y), out_dtype(c, 0));
 }
 
-#define CHEBYSHEV_LOWERING(fn, ...)                                                             \
-    static Value *fn(Lower *lo, const Call *c)                                                  \
-    {                                                                                           \
-        return lower_polynomial(lo, c, &(const Polynomial){ CHEBYSHEV, .has_ends = true, __VA_ARGS__ }); \
+#define CHEBYSHEV_LOWERING(fn, ...)                                                                \
+    static Value *fn(Lower *lo, const Call *c)                                                     \
+    {                                                                                              \
+        return lower_polynomial(lo, c,                                                             \
+                                &(const Polynomial){ CHEBYSHEV, .has_ends = true, __VA_ARGS__ });  \
     }
 #define LOWERING(fn, ...)                                                                       \
     static Value *fn(Lower *lo, const Call *c)                                                  \
@@ -145,16 +151,19 @@ static Value *lower_polynomial(Lower *lo, const Call *c, const Polynomial *f)
     }
 
 CHEBYSHEV_LOWERING(lower_chebyshev_t, .slope = 1, .kind = KIND_T, .high = 6)
-CHEBYSHEV_LOWERING(lower_chebyshev_u, .slope = 2, .kind = KIND_U, .high = 8, .at_one = 1, .at_minus_one = 1)
-CHEBYSHEV_LOWERING(lower_chebyshev_v, .slope = 2, .offset = -1, .kind = KIND_V, .high = 8, .at_minus_one = 2)
-CHEBYSHEV_LOWERING(lower_chebyshev_w, .slope = 2, .offset = 1, .kind = KIND_W, .high = 8, .at_one = 2)
-CHEBYSHEV_LOWERING(lower_shifted_t, .shifted = true, .slope = 1, .kind = KIND_T, .high = 6)
-CHEBYSHEV_LOWERING(lower_shifted_u, .shifted = true, .slope = 2, .kind = KIND_U, .high = 6, .at_one = 1,
+CHEBYSHEV_LOWERING(lower_chebyshev_u, .slope = 2, .kind = KIND_U, .high = 8, .at_one = 1,
                    .at_minus_one = 1)
-CHEBYSHEV_LOWERING(lower_shifted_v, .shifted = true, .slope = 2, .offset = -1, .kind = KIND_V, .high = 6,
+CHEBYSHEV_LOWERING(lower_chebyshev_v, .slope = 2, .offset = -1, .kind = KIND_V, .high = 8,
                    .at_minus_one = 2)
-CHEBYSHEV_LOWERING(lower_shifted_w, .shifted = true, .slope = 2, .offset = 1, .kind = KIND_W, .high = 4,
+CHEBYSHEV_LOWERING(lower_chebyshev_w, .slope = 2, .offset = 1, .kind = KIND_W, .high = 8,
                    .at_one = 2)
+CHEBYSHEV_LOWERING(lower_shifted_t, .shifted = true, .slope = 1, .kind = KIND_T, .high = 6)
+CHEBYSHEV_LOWERING(lower_shifted_u, .shifted = true, .slope = 2, .kind = KIND_U, .high = 6,
+                   .at_one = 1, .at_minus_one = 1)
+CHEBYSHEV_LOWERING(lower_shifted_v, .shifted = true, .slope = 2, .offset = -1, .kind = KIND_V,
+                   .high = 6, .at_minus_one = 2)
+CHEBYSHEV_LOWERING(lower_shifted_w, .shifted = true, .slope = 2, .offset = 1, .kind = KIND_W,
+                   .high = 4, .at_one = 2)
 LOWERING(lower_hermite_h, HERMITE_H, .slope = 2)
 LOWERING(lower_hermite_he, HERMITE_HE, .slope = 1)
 LOWERING(lower_laguerre_l, LAGUERRE, .slope = -1, .offset = 1)

@@ -1,8 +1,8 @@
 /* Padding, and the windows of images as columns.
  *
- * PyTorch lists pads from the last dim on, (before, after) for each; a negative one crops.  ONNX's Pad
- * says it where no pad of a mode other than constant is negative; else, and for circular pads, which ONNX
- * Runtime's Pad gets wrong, each dim is gathered by index. */
+ * PyTorch lists pads from the last dim on, (before, after) for each; a negative one crops.  ONNX's
+ * Pad says it where no pad of a mode other than constant is negative; else, and for circular pads,
+ * which ONNX Runtime's Pad gets wrong, each dim is gathered by index. */
 #include "aten/lower.h"
 
 typedef enum PadMode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } PadMode;
@@ -43,14 +43,17 @@ static bool is_never_negative(Lower *lo, Dim d)
     return low >= 0;
 }
 
-static Dim positive_part(Lower *lo, Dim d) { return p2o_dim_max(lo->dims, d, p2o_dim_int(lo->dims, 0)); }
+static Dim positive_part(Lower *lo, Dim d)
+{
+    return p2o_dim_max(lo->dims, d, p2o_dim_int(lo->dims, 0));
+}
 
 /* What is left of the dim by negative pads goes round: ((at - before) mod left) + cropped. */
 static Value *circular_index(Lower *lo, Dim n, Dim before, Dim after)
 {
     Dims  *t = lo->dims;
     Dim    front = positive_part(lo, before), cropped = positive_part(lo, p2o_dim_neg(t, before));
-    Dim    left = p2o_dim_sub(t, p2o_dim_sub(t, n, cropped), positive_part(lo, p2o_dim_neg(t, after)));
+    Dim left = p2o_dim_sub(t, p2o_dim_sub(t, n, cropped), positive_part(lo, p2o_dim_neg(t, after)));
     Value *at = iota(lo, p2o_dim_add(t, n, p2o_dim_add(t, before, after)));
     if (!dim_is(front, 0))
         at = emit(lo, ONNX_Sub, at, dim_value(lo, front));
@@ -87,7 +90,8 @@ static Value *pad_by_index(Lower *lo, const Call *c, const char *name, Value *x,
 }
 
 /* Pads of the dims that have any; before opset 18 all are listed. */
-static Value *pad_node(Lower *lo, const Call *c, const char *name, Value *x, PadMode mode, Value *fill)
+static Value *pad_node(Lower *lo, const Call *c, const char *name, Value *x, PadMode mode,
+                       Value *fill)
 {
     int     n = rank(x), count = 0;
     int64_t axes[MAX_RANK];
@@ -148,7 +152,8 @@ static void needs_reflected(Infer *in, const Call *c, const char *name)
     for (int i = 0; i < 2 * s.rank; i++) {
         Dim pad = pad_at(in->dims, c, name, s.rank, i / 2, i % 2);
         if (!dim_is(pad, 0))
-            needs_le(in, p2o_dim_add(in->dims, pad, int_dim(in, 1)), s.at[i / 2], "reflected pads are smaller than the size");
+            needs_le(in, p2o_dim_add(in->dims, pad, int_dim(in, 1)), s.at[i / 2],
+                     "reflected pads are smaller than the size");
     }
 }
 
@@ -239,13 +244,14 @@ static void shape_pad_sequence(Infer *in, const Call *c)
         lengths[i] = t.shape.at[0];
     }
     Shape s = with_dim(in, first, 0, p2o_dim_max_of(in->dims, n, lengths));
-    set_out(in, c, 0, promoted(&p), insert_dim(in, s, bool_arg(c, "batch_first") ? 0 : 1, int_dim(in, n)));
+    set_out(in, c, 0, promoted(&p),
+            insert_dim(in, s, bool_arg(c, "batch_first") ? 0 : 1, int_dim(in, n)));
 }
 
 static Value *lower_pad_sequence(Lower *lo, const Call *c)
 {
     VEC(Value *) v = { 0 };
-    bool         first = bool_arg(c, "batch_first"), left = same(str_arg(c, "padding_side"), "left");
+    bool first = bool_arg(c, "batch_first"), left = same(str_arg(c, "padding_side"), "left");
     Dim          longest = out_shape(c, 0).at[first ? 1 : 0], zero = p2o_dim_int(lo->dims, 0);
     Value       *fill = number_arg(lo, c, "padding_value", out_dtype(c, 0));
     for (int i = 0; i < list_len(c, "sequences"); i++) {
@@ -274,8 +280,9 @@ static bool patch_of(Infer *in, const Call *c, int i, Patch *w)
             return false;
     *w = (Patch){ v[0][i], v[1][i], v[2][i], v[3][i] };
     if (w->size < 1 || w->dilation < 1 || w->padding < 0 || w->stride < 1) {
-        rule_fail(in, "a window of size %lld, dilation %lld, padding %lld, stride %lld", (long long)w->size,
-                  (long long)w->dilation, (long long)w->padding, (long long)w->stride);
+        rule_fail(in, "a window of size %lld, dilation %lld, padding %lld, stride %lld",
+                  (long long)w->size, (long long)w->dilation, (long long)w->padding,
+                  (long long)w->stride);
         return false;
     }
     return true;
@@ -317,7 +324,8 @@ static void shape_im2col(Infer *in, const Call *c)
     Dim depth = p2o_dim_mul(in->dims, dim_at(x.shape, -3), int_dim(in, w[0].size * w[1].size));
     Dim count = p2o_dim_mul(in->dims, patch_count(in->dims, dim_at(x.shape, -2), &w[0]),
                             patch_count(in->dims, dim_at(x.shape, -1), &w[1]));
-    Shape s = concat_shapes(in, slice_shape(x.shape, 0, n - 3), (Shape){ 2, (Dim[]){ depth, count } });
+    Shape s =
+        concat_shapes(in, slice_shape(x.shape, 0, n - 3), (Shape){ 2, (Dim[]){ depth, count } });
     set_out(in, c, 0, x.dtype, s);
 }
 
@@ -328,8 +336,10 @@ static Value *lower_im2col(Lower *lo, const Call *c)
     int    n = rank(x);
     Dims  *t = lo->dims;
     Dim    rows = patch_count(t, size_at(x, -2), &h), cols = patch_count(t, size_at(x, -1), &w);
-    x = pad_axes(lo, x, n - 2, 2, (Dim[]){ p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding),
-                                          p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding) }, 0);
+    x = pad_axes(lo, x, n - 2, 2,
+                 (Dim[]){ p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding),
+                          p2o_dim_int(t, h.padding), p2o_dim_int(t, w.padding) },
+                 0);
     x = windows(lo, x, n - 1, cols, p2o_dim_int(t, w.size), w.stride, w.dilation);
     x = windows(lo, x, n - 2, rows, p2o_dim_int(t, h.size), h.stride, h.dilation);
     static const int64_t order[] = { 1, 3, 0, 2 };          /* of rows, kh, cols, kw */
@@ -355,11 +365,15 @@ static void shape_col2im(Infer *in, const Call *c)
     Dim depth = p2o_dim_exact_div(in->dims, dim_at(x.shape, -2), area);
     if (!depth)
         depth = p2o_dim_floordiv(in->dims, dim_at(x.shape, -2), area);
-    Dim count = p2o_dim_mul(in->dims, patch_count(in->dims, h, &w[0]), patch_count(in->dims, v, &w[1]));
-    if ((has_open(in, count) || must_equal(in, c, dim_at(x.shape, -1), count, "number of windows")) &&
-        must_equal(in, c, dim_at(x.shape, -2), p2o_dim_mul(in->dims, depth, area), "elements of a window"))
+    Dim count =
+        p2o_dim_mul(in->dims, patch_count(in->dims, h, &w[0]), patch_count(in->dims, v, &w[1]));
+    if ((has_open(in, count) ||
+         must_equal(in, c, dim_at(x.shape, -1), count, "number of windows")) &&
+        must_equal(in, c, dim_at(x.shape, -2), p2o_dim_mul(in->dims, depth, area),
+                   "elements of a window"))
         set_out(in, c, 0, x.dtype,
-                concat_shapes(in, slice_shape(x.shape, 0, n - 2), (Shape){ 3, (Dim[]){ depth, h, v } }));
+                concat_shapes(in, slice_shape(x.shape, 0, n - 2),
+                              (Shape){ 3, (Dim[]){ depth, h, v } }));
 }
 
 /* Elements of all windows added up where they lie in the padded image, which is then cropped. */
@@ -375,7 +389,8 @@ static Value *add_windows(Lower *lo, const Call *c, Value *x, Patch h, Patch w)
     rows = emit(lo, ONNX_Mul, rows, dim_scalar(lo, wide));
     Value *at = emit(lo, ONNX_Add, emit(lo, ONNX_Unsqueeze, rows, INTS(lo, 1, 3)),
                      emit(lo, ONNX_Unsqueeze, cols, INTS(lo, 0, 2)));   /* kh, kw, rows, cols */
-    Dim  *flat_image = p2o_shape_copy(lo->arena, to, 0), *flat_windows = p2o_shape_copy(lo->arena, to, 0);
+    Dim   *flat_image = p2o_shape_copy(lo->arena, to, 0),
+        *flat_windows = p2o_shape_copy(lo->arena, to, 0);
     Dim  *image = p2o_shape_copy(lo->arena, to, 0);
     flat_image[n - 2] = p2o_dim_mul(t, high, wide);
     flat_windows[n - 2] = p2o_dim_mul(t, p2o_dim_int(t, h.size * w.size), size_at(x, -1));
@@ -388,10 +403,12 @@ static Value *add_windows(Lower *lo, const Call *c, Value *x, Patch h, Patch w)
     y = reshape(lo, y, (Shape){ n, image });
     if (!h.padding && !w.padding)
         return y;
-    return emit(lo, ONNX_Slice, y, INTS(lo, h.padding, w.padding),
-                shape_value(lo, (Shape){ 2, (Dim[]){ p2o_dim_add(t, dim_at(to, -2), p2o_dim_int(t, h.padding)),
-                                                     p2o_dim_add(t, dim_at(to, -1), p2o_dim_int(t, w.padding)) } }),
-                INTS(lo, n - 2, n - 1));
+    return emit(
+        lo, ONNX_Slice, y, INTS(lo, h.padding, w.padding),
+        shape_value(
+            lo, (Shape){ 2, (Dim[]){ p2o_dim_add(t, dim_at(to, -2), p2o_dim_int(t, h.padding)),
+                                     p2o_dim_add(t, dim_at(to, -1), p2o_dim_int(t, w.padding)) } }),
+        INTS(lo, n - 2, n - 1));
 }
 
 /* Col2Im has kernels for f32 only, f16 through it. */
@@ -402,11 +419,15 @@ static Value *lower_col2im(Lower *lo, const Call *c)
     if (lo->opset < 18 || rank(x) != 3 || (x->dtype != DT_F32 && x->dtype != DT_F16))
         return add_windows(lo, c, x, h, w);
     int64_t *v = NEW_N(lo->arena, int64_t, 8);
-    memcpy(v, (int64_t[]){ h.dilation, w.dilation, h.padding, w.padding, h.padding, w.padding, h.stride, w.stride },
+    memcpy(v,
+           (int64_t[]){ h.dilation, w.dilation, h.padding, w.padding, h.padding, w.padding,
+                        h.stride, w.stride },
            8 * sizeof *v);
     return emit_with(lo, ONNX_Col2Im,
-                     ATTRS(attr_ints("dilations", v, 2), attr_ints("pads", v + 2, 4), attr_ints("strides", v + 6, 2)),
-                     x, shape_value(lo, slice_shape(out_shape(c, 0), 2, 4)), INTS(lo, h.size, w.size));
+                     ATTRS(attr_ints("dilations", v, 2), attr_ints("pads", v + 2, 4),
+                           attr_ints("strides", v + 6, 2)),
+                     x, shape_value(lo, slice_shape(out_shape(c, 0), 2, 4)),
+                     INTS(lo, h.size, w.size));
 }
 
 /* [.., c * r * r, h, w] <-> [.., c, h * r, w * r] */
@@ -419,15 +440,18 @@ static void shape_pixel_shuffle(Infer *in, const Call *c)
         return;
     }
     Dim depth = p2o_dim_floordiv(in->dims, dim_at(x.shape, -3), int_dim(in, r * r));
-    if (!must_equal(in, c, dim_at(x.shape, -3), p2o_dim_mul(in->dims, depth, int_dim(in, r * r)), "channels"))
+    if (!must_equal(in, c, dim_at(x.shape, -3), p2o_dim_mul(in->dims, depth, int_dim(in, r * r)),
+                    "channels"))
         return;
     Shape s = with_dim(in, x.shape, x.shape.rank - 3, depth);
     s = with_dim(in, s, s.rank - 2, p2o_dim_mul(in->dims, dim_at(s, -2), int_dim(in, r)));
-    set_out(in, c, 0, x.dtype, with_last(in, s, p2o_dim_mul(in->dims, dim_at(s, -1), int_dim(in, r))));
+    set_out(in, c, 0, x.dtype,
+            with_last(in, s, p2o_dim_mul(in->dims, dim_at(s, -1), int_dim(in, r))));
 }
 
 /* The last dims split into given ones, these permuted, and joined to the result. */
-static Value *regrouped(Lower *lo, Value *x, int from, int n, const Dim *parts, const int64_t *order, Shape to)
+static Value *regrouped(Lower *lo, Value *x, int from, int n, const Dim *parts,
+                        const int64_t *order, Shape to)
 {
     Dim    *at = NEW_N(lo->arena, Dim, (size_t)(from + n));
     int64_t perm[MAX_RANK + 8];
@@ -445,8 +469,10 @@ static Value *lower_pixel_shuffle(Lower *lo, const Call *c)
     Dim     r = p2o_dim_int(lo->dims, n);
     Shape   to = out_shape(c, 0);
     if (rank(x) == 4 && is_float(x->dtype))
-        return emit_with(lo, ONNX_DepthToSpace, ATTRS(attr_int("blocksize", n), attr_str("mode", "CRD")), x);
-    return regrouped(lo, x, rank(x) - 3, 5, (Dim[]){ dim_at(to, -3), r, r, size_at(x, -2), size_at(x, -1) },
+        return emit_with(lo, ONNX_DepthToSpace,
+                         ATTRS(attr_int("blocksize", n), attr_str("mode", "CRD")), x);
+    return regrouped(lo, x, rank(x) - 3, 5,
+                     (Dim[]){ dim_at(to, -3), r, r, size_at(x, -2), size_at(x, -1) },
                      (int64_t[]){ 0, 3, 1, 4, 2 }, to);
 }
 
@@ -473,7 +499,8 @@ static Value *lower_pixel_unshuffle(Lower *lo, const Call *c)
     Value *x = tensor_arg(lo, c, "self");
     Dim    r = p2o_dim_int(lo->dims, int_arg(c, "downscale_factor"));
     Shape  to = out_shape(c, 0);
-    return regrouped(lo, x, rank(x) - 3, 5, (Dim[]){ size_at(x, -3), dim_at(to, -2), r, dim_at(to, -1), r },
+    return regrouped(lo, x, rank(x) - 3, 5,
+                     (Dim[]){ size_at(x, -3), dim_at(to, -2), r, dim_at(to, -1), r },
                      (int64_t[]){ 0, 2, 4, 1, 3 }, to);
 }
 
@@ -488,7 +515,8 @@ static void shape_channel_shuffle(Infer *in, const Call *c)
     if (!const_dim(in, dim_arg(c, "groups"), "groups", &groups))
         return;
     Dim each = p2o_dim_floordiv(in->dims, x.shape.at[1], int_dim(in, groups));
-    if (must_equal(in, c, x.shape.at[1], p2o_dim_mul(in->dims, each, int_dim(in, groups)), "channels"))
+    if (must_equal(in, c, x.shape.at[1], p2o_dim_mul(in->dims, each, int_dim(in, groups)),
+                   "channels"))
         set_out(in, c, 0, x.dtype, x.shape);
 }
 
@@ -515,12 +543,13 @@ static Value *lower_channel_shuffle(Lower *lo, const Call *c)
 const AtenOp p2o_ops_pad[] = {
     { "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", shape_constant_pad,
       .lower = lower_constant_pad, .roles = "pad:pad", .idle = p2o_idle_zeros },
-    { "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", shape_pad,
-      .lower = lower_pad, .roles = "pad:pad", .idle = p2o_idle_zeros, .limits = "modes constant, reflect, replicate, circular" },
+    { "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
+      shape_pad, .lower = lower_pad, .roles = "pad:pad", .idle = p2o_idle_zeros,
+      .limits = "modes constant, reflect, replicate, circular" },
     { "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", shape_pad_enum,
       .lower = lower_pad_enum, .roles = "pad:pad", .idle = p2o_idle_zeros },
-    { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad, .lower = lower_circular_pad,
-      .roles = "pad:pad", .idle = p2o_idle_zeros },
+    { "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", shape_constant_pad,
+      .lower = lower_circular_pad, .roles = "pad:pad", .idle = p2o_idle_zeros },
     PADDING("reflection", "1d", "2", shape_reflection_pad, lower_reflection_pad),
     PADDING("reflection", "2d", "4", shape_reflection_pad, lower_reflection_pad),
     PADDING("reflection", "3d", "6", shape_reflection_pad, lower_reflection_pad),

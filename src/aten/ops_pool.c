@@ -1,8 +1,8 @@
 /* Pooling.
  *
  * What ONNX's pools mean the same by is one node.  The rest is gathered: an axis of size I becomes
- * [out, kernel], element k of window o lying at base[o] + k * dilation, and the kernel axes are reduced.
- * That needs no size at conversion, so adaptive pools with any sizes are done so too. */
+ * [out, kernel], element k of window o lying at base[o] + k * dilation, and the kernel axes are
+ * reduced. That needs no size at conversion, so adaptive pools with any sizes are done so too. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -33,9 +33,15 @@ static int64_t pool_item(const Call *c, const char *name, int i)
 }
 
 /* Without one windows do not overlap. */
-static const char *stride_name(const Call *c) { return list_len(c, "stride") ? "stride" : "kernel_size"; }
+static const char *stride_name(const Call *c)
+{
+    return list_len(c, "stride") ? "stride" : "kernel_size";
+}
 
-static int pool_dims(const Call *c) { return c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size; }
+static int pool_dims(const Call *c)
+{
+    return c->schema->args[p2o_schema_find(c->schema, "kernel_size")].list_size;
+}
 
 static int64_t pool_dilation(const Call *c, int i)
 {
@@ -98,7 +104,8 @@ static bool was_alike(Infer *in, Dim a, Dim b)
     return true;
 }
 
-/* A kernel that was another number in each capture, each time the size of its own axis, is that size. */
+/* A kernel that was another number in each capture, each time the size of its own axis, is that
+ * size. */
 static Dim settled_as(Infer *in, const Call *c, Dim open, Dim size, const char *what)
 {
     open = p2o_resolve(in->bind, open);
@@ -149,7 +156,8 @@ static Dim pool_out(Infer *in, Dim size, const PoolSizes *v, int i)
         needs_le(in, one, size, "the pooled axis is not empty");
         return one;
     }
-    needs_le(in, v->ceil ? int_dim(in, 1 - v->stride[i]) : int_dim(in, 0), room, "the kernel fits into the padded input");
+    needs_le(in, v->ceil ? int_dim(in, 1 - v->stride[i]) : int_dim(in, 0), room,
+             "the kernel fits into the padded input");
     if (!v->ceil)
         return p2o_dim_add(t, p2o_dim_floordiv(t, room, stride), one);
     Dim count = p2o_dim_add(t, p2o_dim_ceildiv(t, room, stride), one);
@@ -167,14 +175,17 @@ static Dim varying_pool_out(Infer *in, const Call *c, int i, Dim size)
     int64_t dilation = pool_dilation(c, i);
     Dim     kernel = p2o_resolve(in->bind, pool_dim(c, "kernel_size", i));
     Dim     stride = p2o_resolve(in->bind, pool_dim(c, stride_name(c), i));
-    Dim     reach = p2o_dim_add(t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)), int_dim(in, 1));
+    Dim     reach = p2o_dim_add(
+            t, p2o_dim_mul(t, p2o_dim_sub(t, kernel, int_dim(in, 1)), int_dim(in, dilation)),
+            int_dim(in, 1));
     Dim     around = p2o_dim_mul(t, int_dim(in, 2), int_dim(in, pool_item(c, "padding", i)));
     Dim     room = p2o_dim_sub(t, p2o_dim_add(t, size, around), reach);
     needs_le(in, int_dim(in, 1), kernel, "the kernel is not empty");
     needs_le(in, int_dim(in, 1), stride, "a stride of at least 1");
     needs_le(in, around, reach, "padding of half the kernel");
     needs_le(in, int_dim(in, 0), room, "the kernel fits into the padded input");
-    Dim     steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride) : p2o_dim_floordiv(t, room, stride);
+    Dim steps = bool_arg(c, "ceil_mode") ? p2o_dim_ceildiv(t, room, stride)
+                                         : p2o_dim_floordiv(t, room, stride);
     return p2o_dim_add(t, steps, int_dim(in, 1));
 }
 
@@ -254,8 +265,8 @@ static Value *along(Lower *lo, Value *v, int axis, int of_rank)
     return n ? emit(lo, ONNX_Unsqueeze, v, ints_const(lo, axes, n)) : v;
 }
 
-/* Where in its plane the first largest element of each window is.  The kernel axes are moved to the end
- * and joined; what ArgMax finds there is taken apart again, last axis first. */
+/* Where in its plane the first largest element of each window is.  The kernel axes are moved to the
+ * end and joined; what ArgMax finds there is taken apart again, last axis first. */
 static Value *window_argmax(Lower *lo, Value *taken, int lead, int n, const PoolWindow *w,
                             const Dim *sizes, const int64_t *padding)
 {
@@ -271,7 +282,8 @@ static Value *window_argmax(Lower *lo, Value *taken, int lead, int n, const Pool
     Dim *joined = p2o_shape_copy(lo->arena, taken->shape, 0);
     joined[r] = p2o_shape_product(lo->dims, taken->shape, r, r + n);
     taken = reshape(lo, taken, (Shape){ r + 1, joined });
-    Value *k = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", r), attr_int("keepdims", 0)), taken);
+    Value *k =
+        emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", r), attr_int("keepdims", 0)), taken);
 
     Value *at = NULL;
     Dim    row = p2o_dim_int(lo->dims, 1);
@@ -432,7 +444,8 @@ static void max_pool_whole(Lower *lo, Value *x, const PoolSizes *v, Shape out, V
         if (v->whole[i])
             w[i].kernel = size_at(x, i - v->n);
     int    lead = rank(x) - v->n;
-    Value *taken = take_all_windows(lo, padded_input(lo, x, lead, v, lowest_of(x->dtype)), lead, v->n, w);
+    Value *taken =
+        take_all_windows(lo, padded_input(lo, x, lead, v, lowest_of(x->dtype)), lead, v->n, w);
     result[0] = reduce_kernels(lo, ONNX_ReduceMax, taken, lead, v->n);
     result[1] = window_argmax(lo, taken, lead, v->n, w, x->shape.at + lead, v->padding);
 }
@@ -461,7 +474,8 @@ static Value *average_pool_node(Lower *lo, Value *x, const PoolSizes *v, bool in
     return emit_with(lo, ONNX_AveragePool,
                      ATTRS(pool_attr(lo, "kernel_shape", v->kernel, v->n),
                            pool_attr(lo, "strides", v->stride, v->n), pool_pads(lo, v),
-                           attr_int("ceil_mode", v->ceil), attr_int("count_include_pad", include_pad)),
+                           attr_int("ceil_mode", v->ceil),
+                           attr_int("count_include_pad", include_pad)),
                      x);
 }
 
@@ -505,8 +519,9 @@ static Value *average_by_windows(Lower *lo, const Call *c, Value *x, const PoolS
     return emit(lo, ONNX_Div, sum, cast(lo, count, x->dtype));
 }
 
-/* Zeros put around the input, so that they count and what hangs over the end does not: ONNX Runtime's
- * versions do not agree on that.  Windows that begin in the padding at the end are cut off. */
+/* Zeros put around the input, so that they count and what hangs over the end does not: ONNX
+ * Runtime's versions do not agree on that.  Windows that begin in the padding at the end are cut
+ * off. */
 static Value *average_padded(Lower *lo, Value *x, const PoolSizes *v, Shape out)
 {
     PoolSizes plain = *v, around = *v;
@@ -530,11 +545,14 @@ static bool is_padded(const PoolSizes *v)
 /* The user's, or 0. */
 static int64_t divisor_arg(const Call *c)
 {
-    return names_arg(c, "divisor_override") && has_arg(c, "divisor_override") ? int_arg(c, "divisor_override") : 0;
+    return names_arg(c, "divisor_override") && has_arg(c, "divisor_override")
+               ? int_arg(c, "divisor_override")
+               : 0;
 }
 
 /* With a divisor of the user's the sum is what counts: the mean over whole kernels, scaled. */
-static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out, Dim times)
+static Value *average_batched(Lower *lo, const Call *c, Value *x, const PoolSizes *v, Shape out,
+                              Dim times)
 {
     bool    include_pad = bool_arg(c, "count_include_pad");
     int64_t divisor = divisor_arg(c);
@@ -565,7 +583,8 @@ static Value *lower_avg_pool(Lower *lo, const Call *c)
     if (has_whole(&v) && is_done(&v)) {
         if (!sums)
             return x;
-        Value *by = divisor_arg(c) ? num(lo, x->dtype, (double)divisor_arg(c)) : count_value(lo, times, x->dtype);
+        Value *by = divisor_arg(c) ? num(lo, x->dtype, (double)divisor_arg(c))
+                                   : count_value(lo, times, x->dtype);
         return emit(lo, ONNX_Div, x, by);
     }
     Shape  s = shape_with_batch(lo, out_shape(c, 0), v.n);
@@ -643,13 +662,15 @@ static Value *adaptive_mean_axis(Lower *lo, Value *x, int axis, Dim out)
     Value *inside = emit(lo, ONNX_LessOrEqual, window_positions(lo, &w), column(lo, w.last));
     for (int i = axis + 1; i < rank(x); i++)
         inside = unsqueeze(lo, inside, rank(inside));
-    Value *taken = emit(lo, ONNX_Where, inside, take_windows(lo, x, axis, &w), num(lo, x->dtype, 0));
+    Value *taken =
+        emit(lo, ONNX_Where, inside, take_windows(lo, x, axis, &w), num(lo, x->dtype, 0));
     Value *sum = reduce(lo, ONNX_ReduceSum, taken, &kernel_axis, 1, false);
     Value *length = emit(lo, ONNX_Add, emit(lo, ONNX_Sub, w.last, w.base), INTS(lo, 1));
     return emit(lo, ONNX_Div, sum, along(lo, cast(lo, length, x->dtype), axis, rank(x)));
 }
 
-/* Known sizes that divide evenly: an ordinary pool.  Axes that keep their size have windows of 1. */
+/* Known sizes that divide evenly: an ordinary pool.  Axes that keep their size have windows of
+ * 1. */
 static bool is_even_pool(const Value *x, int lead, int n, const Dim *out, PoolSizes *v)
 {
     *v = (PoolSizes){ .n = n };
@@ -740,7 +761,8 @@ static void shape_max_unpool(Infer *in, const Call *c)
     Type  x = type_arg(c, "self");
     Shape indices = shape_arg(c, "indices");
     int   n = adaptive_dims(c), lead = x.shape.rank - n;
-    if ((lead != 1 && lead != 2) || list_len(c, "output_size") != n || indices.rank != x.shape.rank) {
+    if ((lead != 1 && lead != 2) || list_len(c, "output_size") != n ||
+        indices.rank != x.shape.rank) {
         rule_fail(in, "input of rank %d and indices of rank %d for %d spatial dims", x.shape.rank,
                   indices.rank, n);
         return;
@@ -758,12 +780,13 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
     Value *x = tensor_arg(lo, c, "self"), *indices = tensor_arg(lo, c, "indices");
     Shape  out = out_shape(c, 0);
     int    lead = out.rank - adaptive_dims(c);
-    Dim   *flat = p2o_shape_copy(lo->arena, x->shape, 0), *plane = p2o_shape_copy(lo->arena, out, 0);
+    Dim *flat = p2o_shape_copy(lo->arena, x->shape, 0), *plane = p2o_shape_copy(lo->arena, out, 0);
     flat[lead] = p2o_shape_product(lo->dims, x->shape, lead, rank(x));
     plane[lead] = p2o_shape_product(lo->dims, out, lead, out.rank);
     Shape  from = { lead + 1, flat }, to = { lead + 1, plane };
-    Value *y = emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", lead)),
-                         full(lo, to, x->dtype, 0), reshape(lo, indices, from), reshape(lo, x, from));
+    Value *y =
+        emit_with(lo, ONNX_ScatterElements, ATTRS(attr_int("axis", lead)),
+                  full(lo, to, x->dtype, 0), reshape(lo, indices, from), reshape(lo, x, from));
     return reshape(lo, y, out);
 }
 
@@ -772,24 +795,31 @@ static Value *lower_max_unpool(Lower *lo, const Call *c)
 #define MAX_POOL_ARGS(n) \
     "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, " \
     "int[" #n "] dilation=1, bool ceil_mode=False)"
-#define MAX_POOL_ROWS(n)                                                                            \
-    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },   \
-    { "max_pool" #n "d_with_indices" MAX_POOL_ARGS(n) " -> (Tensor, Tensor)", shape_pool,            \
-      .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES }
+#define MAX_POOL_ROWS(n)                                                                           \
+    { "max_pool" #n "d" MAX_POOL_ARGS(n) " -> Tensor", shape_pool, .lower_many = lower_max_pool,   \
+      .varies = POOL_VARIES, .roles = POOL_ROLES },                                                \
+    {                                                                                              \
+        "max_pool" #n "d_with_indices" MAX_POOL_ARGS(n) " -> (Tensor, Tensor)", shape_pool,        \
+            .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES               \
+    }
 #define ADAPTIVE_AVG_ROW(name, type, n) \
     { name "(Tensor self, " type "[" #n "] output_size) -> Tensor", shape_adaptive_pool, \
       .lower = lower_adaptive_avg_pool, .counts = "output_size", .made = "output_size:axis" }
-#define ADAPTIVE_MAX_ROW(n)                                                                         \
-    { "adaptive_max_pool" #n "d(Tensor self, int[" #n "] output_size) -> (Tensor, Tensor)",          \
-      shape_adaptive_pool, .lower_many = lower_adaptive_max_pool, .counts = "output_size", \
-      .made = "output_size:axis" }
+#define ADAPTIVE_MAX_ROW(n)                                                                        \
+    {                                                                                              \
+        "adaptive_max_pool" #n "d(Tensor self, int[" #n "] output_size) -> (Tensor, Tensor)",      \
+            shape_adaptive_pool, .lower_many = lower_adaptive_max_pool, .counts = "output_size",   \
+                                 .made = "output_size:axis"                                        \
+    }
 
 const AtenOp p2o_ops_pool[] = {
     MAX_POOL_ROWS(1),
     MAX_POOL_ROWS(2),
     MAX_POOL_ROWS(3),
-    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
-    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
+    { "mkldnn_max_pool2d" MAX_POOL_ARGS(2) " -> Tensor", shape_pool, .lower_many = lower_max_pool,
+      .varies = POOL_VARIES, .roles = POOL_ROLES },
+    { "mkldnn_max_pool3d" MAX_POOL_ARGS(3) " -> Tensor", shape_pool, .lower_many = lower_max_pool,
+      .varies = POOL_VARIES, .roles = POOL_ROLES },
     { "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
       shape_pool, .lower = lower_avg_pool, .varies = POOL_VARIES, .roles = POOL_ROLES },
     { "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
@@ -805,8 +835,8 @@ const AtenOp p2o_ops_pool[] = {
     ADAPTIVE_MAX_ROW(1),
     ADAPTIVE_MAX_ROW(2),
     ADAPTIVE_MAX_ROW(3),
-    { "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", shape_max_unpool,
-      .lower = lower_max_unpool, .made = "output_size:always" },
+    { "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+      shape_max_unpool, .lower = lower_max_unpool, .made = "output_size:always" },
     { "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
       shape_max_unpool, .lower = lower_max_unpool, .made = "output_size:always" },
     { 0 },

@@ -1,8 +1,9 @@
-/* Random numbers and dropout: the right distribution, dtype and shape; the numbers are ONNX Runtime's.
+/* Random numbers and dropout: the right distribution, dtype and shape; the numbers are ONNX
+ * Runtime's.
  *
- * Everything comes from uniform and normal samples in f32, or f64 where 24 bits are too few, through
- * the inverse of the distribution.  Said once per model, in a note.  Nodes are never shared: each call
- * draws anew. */
+ * Everything comes from uniform and normal samples in f32, or f64 where 24 bits are too few,
+ * through the inverse of the distribution.  Said once per model, in a note.  Nodes are never
+ * shared: each call draws anew. */
 #include "aten/lower.h"
 
 #include <float.h>
@@ -21,20 +22,22 @@ static void note_random(Lower *lo)
     say_once(lo, DIAG_NOTE, "random numbers have PyTorch's distribution, not its values");
 }
 
-/* Samples of a shape: like x where that has it, which may be NULL, else like zeros.  `a` and `b` are the
- * bounds of a uniform or mean and deviation of a normal distribution. */
+/* Samples of a shape: like x where that has it, which may be NULL, else like zeros.  `a` and `b`
+ * are the bounds of a uniform or mean and deviation of a normal distribution. */
 static Value *sample(Lower *lo, OnnxOp like, Value *x, Shape s, DType t, double a, double b)
 {
     bool     normal = like == ONNX_RandomNormalLike;
     Attr     dtype = attr_int("dtype", p2o_dtype_onnx(t));
-    Attr     first = attr_float(normal ? "mean" : "low", a), second = attr_float(normal ? "scale" : "high", b);
+    Attr     first = attr_float(normal ? "mean" : "low", a),
+         second = attr_float(normal ? "scale" : "high", b);
     int64_t *sizes = NEW_N(lo->arena, int64_t, (size_t)s.rank + 1);
     note_random(lo);
     if (p2o_shape_is_const(s)) {
         for (int i = 0; i < s.rank; i++)
             p2o_dim_is_int(s.at[i], &sizes[i]);
         return p2o_build(lo->b, normal ? ONNX_RandomNormal : ONNX_RandomUniform,
-                         ATTRS(dtype, first, second, attr_ints("shape", sizes, (size_t)s.rank)), 0, NULL);
+                         ATTRS(dtype, first, second, attr_ints("shape", sizes, (size_t)s.rank)), 0,
+                         NULL);
     }
     if (!x || !p2o_shape_same(x->shape, s))
         x = full(lo, s, t, 0);
@@ -100,7 +103,8 @@ static Value *self_uniform(Lower *lo, const Call *c, double low, double high)
 static Value *self_normal(Lower *lo, const Call *c)
 {
     Value *x = tensor_arg(lo, c, "self");
-    return normal_sample(lo, x, x->shape, drawn_in(x->dtype), float_arg(c, "mean"), float_arg(c, "std"));
+    return normal_sample(lo, x, x->shape, drawn_in(x->dtype), float_arg(c, "mean"),
+                         float_arg(c, "std"));
 }
 
 static Value *lower_uniform(Lower *lo, const Call *c)
@@ -108,7 +112,10 @@ static Value *lower_uniform(Lower *lo, const Call *c)
     return cast(lo, self_uniform(lo, c, float_arg(c, "from"), float_arg(c, "to")), out_dtype(c, 0));
 }
 
-static Value *lower_normal(Lower *lo, const Call *c) { return cast(lo, self_normal(lo, c), out_dtype(c, 0)); }
+static Value *lower_normal(Lower *lo, const Call *c)
+{
+    return cast(lo, self_normal(lo, c), out_dtype(c, 0));
+}
 
 static Value *lower_log_normal(Lower *lo, const Call *c)
 {
@@ -185,7 +192,8 @@ static void shape_randint(Infer *in, const Call *c)
         set_out(in, c, 0, dtype_arg(c, "dtype", DT_I64), shape_list(in, c, "size"));
 }
 
-/* floor(low + u * (high - low)) in f64; bounds that f32 attributes hold exactly need no arithmetic. */
+/* floor(low + u * (high - low)) in f64; bounds that f32 attributes hold exactly need no
+ * arithmetic. */
 static Value *integers_between(Lower *lo, Value *like, Shape s, Value *low, Value *high)
 {
     enum { EXACT = 1 << 24 };
@@ -205,7 +213,8 @@ static Value *integers_between(Lower *lo, Value *like, Shape s, Value *low, Valu
 static Value *lower_randint(Lower *lo, const Call *c)
 {
     Value *low = names_arg(c, "low") ? number_arg(lo, c, "low", DT_I64) : p2o_build_int(lo->b, 0);
-    Value *x = integers_between(lo, self_or_null(lo, c), out_shape(c, 0), low, number_arg(lo, c, "high", DT_I64));
+    Value *x = integers_between(lo, self_or_null(lo, c), out_shape(c, 0), low,
+                                number_arg(lo, c, "high", DT_I64));
     return cast(lo, x, out_dtype(c, 0));
 }
 
@@ -234,7 +243,8 @@ static Value *lower_random(Lower *lo, const Call *c)
     bool   limited = names_arg(c, "to") && has_arg(c, "to");
     double high = limited ? (double)int_arg(c, "to") : random_limit(x->dtype);
     Value *u = uniform_sample(lo, x, x->shape, DT_F64, 0, 1);
-    return cast(lo, emit(lo, ONNX_Floor, plus_num(lo, times_num(lo, u, high - low), low)), x->dtype);
+    return cast(lo, emit(lo, ONNX_Floor, plus_num(lo, times_num(lo, u, high - low), low)),
+                x->dtype);
 }
 
 static void shape_randperm(Infer *in, const Call *c)
@@ -262,7 +272,8 @@ static void shape_bernoulli(Infer *in, const Call *c)
         p2o_rule_same(in, c);
 }
 
-/* 1 with probability p, which broadcasts to self.  Not ONNX's Bernoulli: ONNX Runtime's draws 1 with probability 1 - p. */
+/* 1 with probability p, which broadcasts to self.  Not ONNX's Bernoulli: ONNX Runtime's draws 1
+ * with probability 1 - p. */
 static Value *ones_with_probability(Lower *lo, const Call *c, const char *p)
 {
     DType  t = type_arg(c, p).dtype == DT_F64 ? DT_F64 : DT_F32;
@@ -271,8 +282,14 @@ static Value *ones_with_probability(Lower *lo, const Call *c, const char *p)
     return cast(lo, emit(lo, ONNX_Less, u, tensor_as(lo, c, p, t)), x->dtype);
 }
 
-static Value *lower_bernoulli(Lower *lo, const Call *c) { return ones_with_probability(lo, c, "self"); }
-static Value *lower_bernoulli_p(Lower *lo, const Call *c) { return ones_with_probability(lo, c, "p"); }
+static Value *lower_bernoulli(Lower *lo, const Call *c)
+{
+    return ones_with_probability(lo, c, "self");
+}
+static Value *lower_bernoulli_p(Lower *lo, const Call *c)
+{
+    return ones_with_probability(lo, c, "p");
+}
 
 static void shape_bernoulli_p(Infer *in, const Call *c)
 {
@@ -287,12 +304,14 @@ static void shape_multinomial(Infer *in, const Call *c)
 {
     Type x = type_arg(c, "self");
     if ((x.shape.rank != 1 && x.shape.rank != 2) || !is_float(x.dtype))
-        rule_fail(in, "probabilities of rank %d and dtype %s", x.shape.rank, p2o_dtype_torch(x.dtype));
+        rule_fail(in, "probabilities of rank %d and dtype %s", x.shape.rank,
+                  p2o_dtype_torch(x.dtype));
     else
         set_out(in, c, 0, DT_I64, with_last(in, x.shape, dim_arg(c, "num_samples")));
 }
 
-/* Of p / e, e exponential, the greatest is drawn with probability p, the next of the rest, and so on. */
+/* Of p / e, e exponential, the greatest is drawn with probability p, the next of the rest, and so
+ * on. */
 static Value *lower_multinomial(Lower *lo, const Call *c)
 {
     Value *p = tensor_as(lo, c, "self", DT_F32), *top[2];
@@ -308,7 +327,8 @@ static Value *lower_multinomial(Lower *lo, const Call *c)
     Value *e = emit(lo, ONNX_Neg, emit(lo, ONNX_Log, uniform_sample(lo, p, s, DT_F32, FLT_MIN, 1)));
     Value *race = emit(lo, ONNX_Div, p, e);
     if (bool_arg(c, "replacement"))
-        return emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", -1), attr_int("keepdims", 0)), race);
+        return emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", -1), attr_int("keepdims", 0)),
+                         race);
     emit_many(lo, ONNX_TopK, NO_ATTRS, 2, top, race, dim_value(lo, n));
     return top[1];
 }
@@ -340,7 +360,8 @@ static void shape_native_dropout(Infer *in, const Call *c)
 
 static void warn_training(Lower *lo)
 {
-    say_once(lo, DIAG_WARN, "dropout as in training: call model.eval() before the capture if that is not meant");
+    say_once(lo, DIAG_WARN,
+             "dropout as in training: call model.eval() before the capture if that is not meant");
 }
 
 /* ONNX drops all but p = 1. */
@@ -404,7 +425,8 @@ static Value *lower_feature_dropout(Lower *lo, const Call *c)
 }
 
 /* What is dropped becomes SELU's lower end, -1.758; then mean and variance are mended:
- * keep * (a * x + k) - (1 - p) * k with a = ((1 - p) * (1 + p * 1.758^2))^-1/2 and k = 1.758 * a. */
+ * keep * (a * x + k) - (1 - p) * k with a = ((1 - p) * (1 + p * 1.758^2))^-1/2 and k = 1.758 *
+ * a. */
 static Value *alpha_dropped(Lower *lo, const Call *c, Value *x, Shape mask)
 {
     const double alpha = 1.7580993408473766;
@@ -433,18 +455,22 @@ static Value *lower_feature_alpha_dropout(Lower *lo, const Call *c)
     return alpha_dropped(lo, c, x, channel_shape(lo, x));
 }
 
-#define FACTORY "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-#define INDEX   "ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define FACTORY                                                                                    \
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define INDEX                                                                                      \
+    "ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define LIKE    FACTORY ", MemoryFormat? memory_format=None"
 #define GEN     "*, Generator? generator=None) -> Tensor"
 /* ONNX Runtime has no kernels of later versions. */
 #define DRAWS   .to = 21
 
 /* An operator and its twin with a generator, which must be None. */
-#define ROW_DRAW(name, args, tail, rule, fn)                                                            \
-    { name "(" args ", *, " tail ") -> Tensor", rule, .lower = fn, DRAWS },                  \
-    { name ".generator(" args ", *, Generator? generator, " tail ") -> Tensor", rule, .lower = fn,      \
-      DRAWS }
+#define ROW_DRAW(name, args, tail, rule, fn)                                                       \
+    { name "(" args ", *, " tail ") -> Tensor", rule, .lower = fn, DRAWS },                        \
+    {                                                                                              \
+        name ".generator(" args ", *, Generator? generator, " tail ") -> Tensor", rule,            \
+            .lower = fn, DRAWS                                                                     \
+    }
 #define TRAINS  "training up to opset 21"
 #define ROW_DROPOUT(name, rule, fn) \
     { name "(Tensor input, float p, bool train) -> Tensor", rule, .lower = fn, .limits = TRAINS }
@@ -458,20 +484,23 @@ const AtenOp p2o_ops_random[] = {
     ROW_DRAW("randint", "SymInt high, SymInt[] size", INDEX, shape_randint, lower_randint),
     { "randint.low(SymInt low, SymInt high, SymInt[] size, *, " INDEX ") -> Tensor", shape_randint,
       .lower = lower_randint, DRAWS },
-    { "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, " INDEX ") -> Tensor",
+    { "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, " INDEX
+      ") -> Tensor",
       shape_randint, .lower = lower_randint, DRAWS },
     ROW_DRAW("randint_like", "Tensor self, SymInt high", LIKE, shape_randint, lower_randint),
     { "randint_like.Tensor(Tensor self, Tensor high, *, " LIKE ") -> Tensor", shape_randint,
       .lower = lower_randint, DRAWS },
-    { "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE ") -> Tensor", shape_randint,
-      .lower = lower_randint, DRAWS },
+    { "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE ") -> Tensor",
+      shape_randint, .lower = lower_randint, DRAWS },
     ROW_DRAW("randperm", "SymInt n", INDEX, shape_randperm, lower_randperm),
     ROW_REFILL("normal.Tensor_float(Tensor mean, float std=1", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.float_Tensor(float mean, Tensor std", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.Tensor_Tensor(Tensor mean, Tensor std", shape_normal_of, lower_normal_of),
-    { "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, " FACTORY ") -> Tensor",
+    { "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, " FACTORY
+      ") -> Tensor",
       shape_random_floats, .lower = lower_normal_sized, DRAWS },
-    ROW_REFILL("normal_functional(Tensor self, float mean=0, float std=1", shape_refilled, lower_normal),
+    ROW_REFILL("normal_functional(Tensor self, float mean=0, float std=1", shape_refilled,
+               lower_normal),
     /* PyTorch has the next two in place only. */
     ROW_REFILL("normal(Tensor self, float mean=0, float std=1", shape_refilled, lower_normal),
     ROW_REFILL("bernoulli.float(Tensor self, float p=0.5", shape_bernoulli_p, lower_bernoulli_p),
@@ -482,17 +511,18 @@ const AtenOp p2o_ops_random[] = {
     ROW_REFILL("exponential(Tensor self, float lambd=1", shape_refilled, lower_exponential),
     ROW_REFILL("cauchy(Tensor self, float median=0, float sigma=1", shape_refilled, lower_cauchy),
     ROW_REFILL("geometric(Tensor self, float p", shape_geometric, lower_geometric),
-    ROW_REFILL("log_normal(Tensor self, float mean=1, float std=2", shape_refilled, lower_log_normal),
+    ROW_REFILL("log_normal(Tensor self, float mean=1, float std=2", shape_refilled,
+               lower_log_normal),
     ROW_REFILL("random(Tensor self", shape_refilled, lower_random),
     ROW_REFILL("random.to(Tensor self, int to", shape_refilled, lower_random),
     ROW_REFILL("random.from(Tensor self, int from, int? to", shape_refilled, lower_random),
-    ROW_REFILL("multinomial(Tensor self, SymInt num_samples, bool replacement=False", shape_multinomial,
-               lower_multinomial),
+    ROW_REFILL("multinomial(Tensor self, SymInt num_samples, bool replacement=False",
+               shape_multinomial, lower_multinomial),
     ROW_DROPOUT("dropout", shape_dropout, lower_dropout),
     ROW_DROPOUT("feature_dropout", shape_feature_dropout, lower_feature_dropout),
     ROW_DROPOUT("alpha_dropout", shape_dropout, lower_alpha_dropout),
     ROW_DROPOUT("feature_alpha_dropout", shape_feature_dropout, lower_feature_alpha_dropout),
-    { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape_native_dropout,
-      .lower_many = lower_native_dropout, .limits = TRAINS },
+    { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+      shape_native_dropout, .lower_many = lower_native_dropout, .limits = TRAINS },
     { 0 },
 };

@@ -1,9 +1,9 @@
 /* Reductions over some or all dims: sums, extremes, truth, moments, norms.
  *
  * A 0-d tensor accepts dim 0 and -1 and keeps its shape whatever keepdim says.  Half types are
- * summed in f32.  What ONNX leaves open: ONNX Runtime's ReduceMax, ReduceMin and their indices pass over a
- * NaN, and its mean of no elements is 0; only where the sizes say at conversion that there are none is it
- * PyTorch's NaN. */
+ * summed in f32.  What ONNX leaves open: ONNX Runtime's ReduceMax, ReduceMin and their indices pass
+ * over a NaN, and its mean of no elements is 0; only where the sizes say at conversion that there
+ * are none is it PyTorch's NaN. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -299,8 +299,8 @@ static Value *lower_count_nonzero(Lower *lo, const Call *c)
     return reduce_by(lo, c, ONNX_ReduceSum, cast(lo, tensor_as(lo, c, "self", DT_BOOL), DT_I64));
 }
 
-/* The sum of sizes is NaN where one of them is, and nowhere else: looking at each element would take
- * ONNX Runtime many times as long as the extreme itself. */
+/* The sum of sizes is NaN where one of them is, and nowhere else: looking at each element would
+ * take ONNX Runtime many times as long as the extreme itself. */
 static Value *extreme_over(Lower *lo, const Call *c, bool greatest)
 {
     Value *x = tensor_arg(lo, c, "self");
@@ -338,8 +338,8 @@ static Value *index_of_extreme(Lower *lo, const Call *c, bool greatest)
     return reshape(lo, i, out_shape(c, 0));
 }
 
-/* The same, a NaN counting as more than any number: where there is one the first of them, which ONNX Runtime's ArgMax
- * would pass over. */
+/* The same, a NaN counting as more than any number: where there is one the first of them, which
+ * ONNX Runtime's ArgMax would pass over. */
 static Value *index_or_nan(Lower *lo, const Call *c, bool greatest)
 {
     Value *x = tensor_arg(lo, c, "self"), *index = index_of_extreme(lo, c, greatest);
@@ -351,8 +351,9 @@ static Value *index_or_nan(Lower *lo, const Call *c, bool greatest)
     bool   keep = along && a.keep;
     Value *nan = emit(lo, ONNX_IsNaN, along ? x : flat(lo, x));
     Value *any = reduce_any(lo, nan, (const int64_t[]){ axis }, 1, keep);
-    Value *first = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", axis), attr_int("keepdims", keep)),
-                             cast(lo, nan, DT_U8));
+    Value *first =
+        emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", axis), attr_int("keepdims", keep)),
+                  cast(lo, nan, DT_U8));
     if (!along) {
         any = reshape(lo, any, out_shape(c, 0));
         first = reshape(lo, first, out_shape(c, 0));
@@ -741,7 +742,8 @@ const AtenOp p2o_ops_reduce[] = {
     { "sum(Tensor self, " DTYPE_LAST, shape_sum, .lower = lower_sum },
     { "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, " DTYPE_LAST, shape_sum,
       .lower = lower_sum },
-    { "sum_to_size(Tensor self, SymInt[] size) -> Tensor", shape_sum_to_size, .lower = lower_sum_to_size },
+    { "sum_to_size(Tensor self, SymInt[] size) -> Tensor", shape_sum_to_size,
+      .lower = lower_sum_to_size },
     { "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST, shape_sum,
       .lower = lower_nansum },
     { "prod(Tensor self, " DTYPE_LAST, shape_sum, .lower = lower_prod },
@@ -776,22 +778,25 @@ const AtenOp p2o_ops_reduce[] = {
       .lower = lower_argmin },
 
     { "any(Tensor self) -> Tensor", shape_truth, .lower = lower_any },
-    { "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", shape_truth, .lower = lower_any },
+    { "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", shape_truth,
+      .lower = lower_any },
     { "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape_truth,
       .lower = lower_any },
     { "all(Tensor self) -> Tensor", shape_truth, .lower = lower_all },
-    { "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", shape_truth, .lower = lower_all },
+    { "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", shape_truth,
+      .lower = lower_all },
     { "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape_truth,
       .lower = lower_all },
     { "_is_any_true(Tensor self) -> Tensor", shape_truth, .lower = lower_any },
     { "_is_all_true(Tensor self) -> Tensor", shape_truth, .lower = lower_all },
-    { "count_nonzero(Tensor self, int? dim=None) -> Tensor", shape_count, .lower = lower_count_nonzero },
+    { "count_nonzero(Tensor self, int? dim=None) -> Tensor", shape_count,
+      .lower = lower_count_nonzero },
     { "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", shape_count,
       .lower = lower_count_nonzero },
     { "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_float_reduction,
       .lower = lower_logsumexp },
-    { "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_float_reduction,
-      .lower = lower_logsumexp },
+    { "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+      shape_float_reduction, .lower = lower_logsumexp },
     { "trace(Tensor self) -> Tensor", shape_trace, .lower = lower_trace },
 
     { "var(Tensor self, bool unbiased=True) -> Tensor", shape_moments, .lower = lower_var },
@@ -820,19 +825,20 @@ const AtenOp p2o_ops_reduce[] = {
       shape_cov, .lower = lower_cov },
     { "corrcoef(Tensor self) -> Tensor", shape_cov, .lower = lower_corrcoef },
 
-    { "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", shape_vector_norm, .lower = lower_vector_norm },
-    { "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", shape_vector_norm,
+    { "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", shape_vector_norm,
       .lower = lower_vector_norm },
-    { "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", shape_vector_norm,
-      .lower = lower_vector_norm },
+    { "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+      shape_vector_norm, .lower = lower_vector_norm },
+    { "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+      shape_vector_norm, .lower = lower_vector_norm },
     { "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
       shape_vector_norm, .lower = lower_vector_norm },
     { "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
       shape_vector_norm, .lower = lower_vector_norm },
     { "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
       shape_vector_norm, .lower = lower_powsum, .limits = "finite powers but 0" },
-    { "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", shape_vector_norm,
-      .lower = lower_vector_norm },
+    { "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+      shape_vector_norm, .lower = lower_vector_norm },
     { "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", shape_norm_except_dim,
       .lower = lower_norm_except_dim },
     { "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", shape_renorm,

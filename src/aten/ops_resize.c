@@ -1,9 +1,9 @@
 /* Resizing images: nearest, linear, cubic, with and without antialiasing.
  *
- * One Resize where ONNX Runtime samples at PyTorch's places.  It does not where an output size and a
- * scale are given that do not follow from each other in f32, where a nearest sample lies so close to the
- * next that f32 rounding decides, and for f64, which it does not take.  Then each axis is gathered
- * from computed places, in the arithmetic of PyTorch's CPU kernels. */
+ * One Resize where ONNX Runtime samples at PyTorch's places.  It does not where an output size and
+ * a scale are given that do not follow from each other in f32, where a nearest sample lies so close
+ * to the next that f32 rounding decides, and for f64, which it does not take.  Then each axis is
+ * gathered from computed places, in the arithmetic of PyTorch's CPU kernels. */
 #include "aten/lower.h"
 
 #include <math.h>
@@ -76,7 +76,8 @@ static bool is_plain_scale(double scale, int64_t *count)
 
 static Dim scaled_dim(Dims *t, Dim size, int64_t count)
 {
-    return p2o_dim_floordiv(t, p2o_dim_mul(t, size, p2o_dim_int(t, count)), p2o_dim_int(t, SCALE_UNIT));
+    return p2o_dim_floordiv(t, p2o_dim_mul(t, size, p2o_dim_int(t, count)),
+                            p2o_dim_int(t, SCALE_UNIT));
 }
 
 /* floor(size * scale) in double precision; what no Dim can say is computed when the model runs. */
@@ -138,13 +139,15 @@ static bool is_scale_exact(Lower *lo, const ResizeAxis *a)
            (int64_t)((float)in * (float)a->scale) == out;
 }
 
-/* PyTorch takes element floor(i * f32(1 / scale)), ONNX Runtime floor(i / f32(scale)), both in f32. */
+/* PyTorch takes element floor(i * f32(1 / scale)), ONNX Runtime floor(i / f32(scale)), both in
+ * f32. */
 static bool same_elements(float inverse, float scale, int64_t in, int64_t out)
 {
     if (out > 1 << 20)
         return false;
     for (int64_t i = 0; i < out; i++) {
-        int64_t one = (int64_t)floorf((float)i * inverse), other = (int64_t)floorf((float)i / scale);
+        int64_t one = (int64_t)floorf((float)i * inverse),
+                other = (int64_t)floorf((float)i / scale);
         if ((one < in ? one : in - 1) != (other < in ? other : in - 1))
             return false;
     }
@@ -161,13 +164,14 @@ static bool is_half(Lower *lo, Dim in, Dim out)
            p2o_dim_eq(t, in, p2o_dim_floordiv(t, up, two)) == YES;
 }
 
-/* Where not tried out: i * q / p, with p / q the scale, is either far from a whole number or one, and
- * then found when a factor is not rounded to the wrong side. */
+/* Where not tried out: i * q / p, with p / q the scale, is either far from a whole number or one,
+ * and then found when a factor is not rounded to the wrong side. */
 static bool is_nearest_exact(Lower *lo, ResizeMode mode, const ResizeAxis *a)
 {
     int64_t in, out, p = 1, q = 1;
     bool    known = p2o_dim_is_int(a->in, &in) && p2o_dim_is_int(a->out, &out);
-    float   scale = a->scale > 0 ? (float)a->scale : 1, inverse = a->scale > 0 ? (float)(1 / a->scale) : 1;
+    float   scale = a->scale > 0 ? (float)a->scale : 1,
+          inverse = a->scale > 0 ? (float)(1 / a->scale) : 1;
     if (a->scale > 0 && known && mode == RESIZE_NEAREST)
         return same_elements(inverse, scale, in, out);
     if (a->scale > 0)
@@ -186,8 +190,8 @@ static bool is_nearest_exact(Lower *lo, ResizeMode mode, const ResizeAxis *a)
     return (double)inverse * (double)p >= (double)q && (double)scale * (double)q <= (double)p;
 }
 
-/* With align_corners a scale gives the size and nothing else; antialiased, PyTorch then places elements
- * as no mode of ONNX does. */
+/* With align_corners a scale gives the size and nothing else; antialiased, PyTorch then places
+ * elements as no mode of ONNX does. */
 static bool fits_one_node(Lower *lo, ResizeCall *r, DType t)
 {
     bool any_scale = false;
@@ -364,8 +368,9 @@ static Value *filter_at(Lower *lo, ResizeMode mode, Value *d)
     return emit(lo, ONNX_Where, emit(lo, ONNX_Less, d, num(lo, t, 1)), near, far);
 }
 
-/* Antialiased: a product with the matrix of weights, the filter stretched by the step where that is more
- * than 1 and centred at step * (i + 0.5); each output element's weights are made to sum up to 1. */
+/* Antialiased: a product with the matrix of weights, the filter stretched by the step where that is
+ * more than 1 and centred at step * (i + 0.5); each output element's weights are made to sum up
+ * to 1. */
 static Value *antialias_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DType t)
 {
     const ResizeAxis *a = &r->axis[i];
@@ -376,7 +381,8 @@ static Value *antialias_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DT
     Value *from = shifted_number(lo, cast(lo, range_of(lo, a->in, 1), t), 0.5);
     centre = emit(lo, ONNX_Mul, centre, step);
     Value *apart = emit(lo, ONNX_Sub, unsqueeze(lo, from, new_in), unsqueeze(lo, centre, !new_in));
-    Value *d = emit(lo, ONNX_Div, emit(lo, ONNX_Abs, apart), emit(lo, ONNX_Max, step, num(lo, t, 1)));
+    Value *d =
+        emit(lo, ONNX_Div, emit(lo, ONNX_Abs, apart), emit(lo, ONNX_Max, step, num(lo, t, 1)));
     Value *w = filter_at(lo, r->mode, d);
     w = emit(lo, ONNX_Div, w, reduce(lo, ONNX_ReduceSum, w, &over_in, 1, true));
     return over_in ? emit(lo, ONNX_MatMul, w, x) : emit(lo, ONNX_MatMul, x, w);
@@ -426,12 +432,18 @@ static bool idle_resize(Dims *t, const Call *c, int arg, int i, Shape self, Dim 
     return *number && same(c->schema->args[arg].name, "output_size");
 }
 
-#define RESIZE_ROLES "scale_factors:factor scales:factor scales_d:factor scales_h:factor scales_w:factor"
-#define RESIZE_ROW(schema, ...)                                                                          \
-    { schema " -> Tensor", shape_resize, .lower = lower_resize, .roles = RESIZE_ROLES, .idle = idle_resize, __VA_ARGS__ }
-#define RESIZE_ROWS(name, n, corners, scales, ...)                                                        \
-    RESIZE_ROW(name "(Tensor self, SymInt[" #n "] output_size" corners scales ")", __VA_ARGS__),           \
-    RESIZE_ROW(name ".vec(Tensor input, SymInt[]? output_size" corners ", float[]? scale_factors)", __VA_ARGS__)
+#define RESIZE_ROLES                                                                               \
+    "scale_factors:factor scales:factor scales_d:factor scales_h:factor scales_w:factor"
+#define RESIZE_ROW(schema, ...)                                                                    \
+    {                                                                                              \
+        schema " -> Tensor", shape_resize, .lower = lower_resize, .roles = RESIZE_ROLES,           \
+                                           .idle = idle_resize, __VA_ARGS__                        \
+    }
+#define RESIZE_ROWS(name, n, corners, scales, ...)                                                 \
+    RESIZE_ROW(name "(Tensor self, SymInt[" #n "] output_size" corners scales ")", __VA_ARGS__),   \
+        RESIZE_ROW(name ".vec(Tensor input, SymInt[]? output_size" corners                         \
+                        ", float[]? scale_factors)",                                               \
+                   __VA_ARGS__)
 #define SCALES_1 ", float? scales=None"
 #define SCALES_2 ", float? scales_h=None, float? scales_w=None"
 #define SCALES_3 ", float? scales_d=None" SCALES_2

@@ -1,10 +1,10 @@
 /* Recurrent networks: one ONNX operator per layer, both directions in it.
  *
  * PyTorch and ONNX agree but for the order of gates and the layout: weights of a layer are joined
- * into one tensor, gate by gate.  Weights that are initializers are joined as they are written; others
- * by nodes.  Time and batch are whatever the input says.  What the operators cannot do (projections,
- * float64) is a Scan over the steps, whose body is what a lone cell lowers to.  Packed sequences are
- * unpacked, run with their lengths and packed again. */
+ * into one tensor, gate by gate.  Weights that are initializers are joined as they are written;
+ * others by nodes.  Time and batch are whatever the input says.  What the operators cannot do
+ * (projections, float64) is a Scan over the steps, whose body is what a lone cell lowers to. Packed
+ * sequences are unpacked, run with their lengths and packed again. */
 #include "aten/lower.h"
 
 typedef enum CellKind { CELL_RNN, CELL_GRU, CELL_LSTM } CellKind;
@@ -38,7 +38,10 @@ static bool has_projection(const Call *c)
     return list_len(c, "params") == n * (bool_arg(c, "has_biases") ? 5 : 3);
 }
 
-static int params_each(const Call *c) { return (bool_arg(c, "has_biases") ? 4 : 2) + has_projection(c); }
+static int params_each(const Call *c)
+{
+    return (bool_arg(c, "has_biases") ? 4 : 2) + has_projection(c);
+}
 
 enum { W_IH, W_HH, B_IH, B_HH, W_HR };
 
@@ -58,21 +61,23 @@ typedef struct CellSizes {
     Dim out;                            /* of the output and the hidden state */
 } CellSizes;
 
-static bool check_param(Infer *in, const Call *c, const Cell *cell, int layer, int direction, int which,
-                        const CellSizes *s, Dim features)
+static bool check_param(Infer *in, const Call *c, const Cell *cell, int layer, int direction,
+                        int which, const CellSizes *s, Dim features)
 {
     Shape have = param_shape(c, layer, direction, which);
-    Dim   rows = which == W_HR ? s->out : p2o_dim_mul(in->dims, s->hidden, int_dim(in, cell->ngate));
-    Dim   cols = which == W_HR   ? s->hidden
-                 : which == W_HH ? s->out
-                 : layer         ? p2o_dim_mul(in->dims, s->out, int_dim(in, directions(c))) : features;
+    Dim rows = which == W_HR ? s->out : p2o_dim_mul(in->dims, s->hidden, int_dim(in, cell->ngate));
+    Dim cols = which == W_HR   ? s->hidden
+               : which == W_HH ? s->out
+               : layer         ? p2o_dim_mul(in->dims, s->out, int_dim(in, directions(c)))
+                               : features;
     bool  is_bias = which == B_IH || which == B_HH;
     if (have.rank != (is_bias ? 1 : 2)) {
         rule_fail(in, "a parameter of layer %d has rank %d", layer, have.rank);
         return false;
     }
     return must_equal(in, c, rows, have.at[0], "rows of a weight") &&
-           (is_bias || must_equal(in, c, cols, have.at[1], which == W_IH ? "input size" : "hidden size"));
+           (is_bias ||
+            must_equal(in, c, cols, have.at[1], which == W_IH ? "input size" : "hidden size"));
 }
 
 static bool check_params(Infer *in, const Call *c, const Cell *cell, Dim features, CellSizes *s)
@@ -85,9 +90,13 @@ static bool check_params(Infer *in, const Call *c, const Cell *cell, Dim feature
         return false;
     }
     Shape first = param_shape(c, 0, 0, W_IH);
-    s->hidden = first.rank == 2 ? p2o_dim_exact_div(in->dims, first.at[0], int_dim(in, cell->ngate)) : NULL;
-    s->out = has_projection(c) && param_shape(c, 0, 0, W_HR).rank == 2 ? param_shape(c, 0, 0, W_HR).at[0] : s->hidden;
-    if (!s->hidden || !const_dim(in, s->hidden, "hidden size", &n) || !const_dim(in, s->out, "proj_size", &n)) {
+    s->hidden =
+        first.rank == 2 ? p2o_dim_exact_div(in->dims, first.at[0], int_dim(in, cell->ngate)) : NULL;
+    s->out = has_projection(c) && param_shape(c, 0, 0, W_HR).rank == 2
+                 ? param_shape(c, 0, 0, W_HR).at[0]
+                 : s->hidden;
+    if (!s->hidden || !const_dim(in, s->hidden, "hidden size", &n) ||
+        !const_dim(in, s->out, "proj_size", &n)) {
         if (!s->hidden)
             rule_fail(in, "rows of the first weight are no multiple of %d", cell->ngate);
         return false;
@@ -134,11 +143,13 @@ static void shape_recurrent(Infer *in, const Call *c, const Cell *cell)
         at[1] = is_packed(c) ? given.at[1] : x.shape.at[is_batch_first(c) ? 0 : 1];
         at[2] = i ? s.hidden : s.out;
         for (int k = 0; k < 3; k++)
-            if (!must_equal(in, c, given.at[k], at[k], k == 1 ? "batch of the state" : "size of the state"))
+            if (!must_equal(in, c, given.at[k], at[k],
+                            k == 1 ? "batch of the state" : "size of the state"))
                 return;
         set_out(in, c, 1 + i, x.dtype, (Shape){ 3, at });
     }
-    set_out(in, c, 0, x.dtype, with_last(in, x.shape, p2o_dim_mul(in->dims, s.out, int_dim(in, d))));
+    set_out(in, c, 0, x.dtype,
+            with_last(in, x.shape, p2o_dim_mul(in->dims, s.out, int_dim(in, d))));
 }
 
 /* The gates of a value's first dim, in PyTorch's order. */
@@ -231,7 +242,8 @@ typedef struct Sequence {
 } Sequence;
 
 /* One ONNX operator: y[0] is [time, directions, batch, hidden], then the last states. */
-static void layer_by_operator(Lower *lo, const Call *c, const Cell *cell, int layer, const Sequence *s, Value **y)
+static void layer_by_operator(Lower *lo, const Call *c, const Cell *cell, int layer,
+                              const Sequence *s, Value **y)
 {
     int     d = directions(c), nattr = 0;
     int64_t hidden = 0;
@@ -252,9 +264,10 @@ static void layer_by_operator(Lower *lo, const Call *c, const Cell *cell, int la
         if (!is_zeros(s->state[i]))
             state[i] = some_states(lo, s->state[i], layer * d, (layer + 1) * d);
     p2o_build_many(lo->b, cell->op, nattr, attrs,
-                   INPUTS(s->x, layer_param(lo, c, cell, layer, W_IH), layer_param(lo, c, cell, layer, W_HH),
-                          bool_arg(c, "has_biases") ? layer_param(lo, c, cell, layer, B_IH) : NULL, s->lengths,
-                          state[0], state[1]),
+                   INPUTS(s->x, layer_param(lo, c, cell, layer, W_IH),
+                          layer_param(lo, c, cell, layer, W_HH),
+                          bool_arg(c, "has_biases") ? layer_param(lo, c, cell, layer, B_IH) : NULL,
+                          s->lengths, state[0], state[1]),
                    1 + nstates(cell), y);
 }
 
@@ -275,7 +288,8 @@ static Value *logistic(Lower *lo, Value *x) { return emit(lo, ONNX_Sigmoid, x); 
  *     RNN   h = act(i + h)
  *     GRU   h = n + z (h - n),  n = tanh(in + r hn)
  *     LSTM  c = f c + i g,  h = o tanh(c) */
-static void cell_step(Lower *lo, const Cell *cell, Value *gi, Value *gh, Value *const *state, Value **out)
+static void cell_step(Lower *lo, const Cell *cell, Value *gi, Value *gh, Value *const *state,
+                      Value **out)
 {
     Value *i[4], *h[4];
     int    last = rank(gi) - 1;
@@ -286,14 +300,16 @@ static void cell_step(Lower *lo, const Cell *cell, Value *gi, Value *gh, Value *
     if (cell->kind == CELL_GRU) {
         split_gates(lo, gi, last, 3, i);
         split_gates(lo, gh, last, 3, h);
-        Value *r = logistic(lo, emit(lo, ONNX_Add, i[0], h[0])), *z = logistic(lo, emit(lo, ONNX_Add, i[1], h[1]));
+        Value *r = logistic(lo, emit(lo, ONNX_Add, i[0], h[0])),
+              *z = logistic(lo, emit(lo, ONNX_Add, i[1], h[1]));
         Value *n = emit(lo, ONNX_Tanh, emit(lo, ONNX_Add, i[2], emit(lo, ONNX_Mul, r, h[2])));
         out[0] = emit(lo, ONNX_Add, n, emit(lo, ONNX_Mul, z, emit(lo, ONNX_Sub, state[0], n)));
         return;
     }
     split_gates(lo, emit(lo, ONNX_Add, gi, gh), last, 4, i);
     Value *kept = emit(lo, ONNX_Mul, logistic(lo, i[1]), state[1]);
-    out[1] = emit(lo, ONNX_Add, kept, emit(lo, ONNX_Mul, logistic(lo, i[0]), emit(lo, ONNX_Tanh, i[2])));
+    out[1] =
+        emit(lo, ONNX_Add, kept, emit(lo, ONNX_Mul, logistic(lo, i[0]), emit(lo, ONNX_Tanh, i[2])));
     out[0] = emit(lo, ONNX_Mul, logistic(lo, i[3]), emit(lo, ONNX_Tanh, out[1]));
 }
 
@@ -314,9 +330,11 @@ static void direction_by_scan(Lower *lo, const Call *c, const Cell *cell, int la
     int      n = nstates(cell), at = layer * directions(c) + direction;
     Builder *outer = lo->b;
     Graph   *body = p2o_graph_new(lo->arena, lo->diags, lo->dims, lo->opset, outer->graph);
-    Value   *w_hh = param(lo, c, layer, direction, W_HH), *b_hh = biased ? param(lo, c, layer, direction, B_HH) : NULL;
+    Value   *w_hh = param(lo, c, layer, direction, W_HH),
+          *b_hh = biased ? param(lo, c, layer, direction, B_HH) : NULL;
     Value   *w_hr = has_projection(c) ? param(lo, c, layer, direction, W_HR) : NULL;
-    Value   *gi = gates_of(lo, s->x, param(lo, c, layer, direction, W_IH), biased ? param(lo, c, layer, direction, B_IH) : NULL);
+    Value   *gi = gates_of(lo, s->x, param(lo, c, layer, direction, W_IH),
+                         biased ? param(lo, c, layer, direction, B_IH) : NULL);
     Value   *in[3], *inner[3], *next[2];
     int64_t *backward = NEW(lo->arena, int64_t);
     *backward = direction;
@@ -347,7 +365,8 @@ static void direction_by_scan(Lower *lo, const Call *c, const Cell *cell, int la
 }
 
 /* y[0] is [time, batch, directions * hidden], then the last states of the layer. */
-static void layer_by_scan(Lower *lo, const Call *c, const Cell *cell, int layer, const Sequence *s, Value **y)
+static void layer_by_scan(Lower *lo, const Call *c, const Cell *cell, int layer, const Sequence *s,
+                          Value **y)
 {
     Value *way[3][2];
     int    d = directions(c);
@@ -381,7 +400,8 @@ static void lower_layers(Lower *lo, const Call *c, const Cell *cell, Sequence *s
         out[1 + i] = concat(lo, 0, last + i * layers, (int)layers);
 }
 
-/* Packed sequences lie step by step, longest first: step t has the first batch_sizes[t] of the batch. */
+/* Packed sequences lie step by step, longest first: step t has the first batch_sizes[t] of the
+ * batch. */
 typedef struct Packing {
     Value *steps;                       /* bool[time, batch]: there at that time */
     Value *row;                         /* int64[time, batch]: where in the data; 0 when not there */
@@ -389,10 +409,12 @@ typedef struct Packing {
 
 static Packing unpacking(Lower *lo, Value *batch_sizes, Value *members)
 {
-    Value *offset = emit_with(lo, ONNX_CumSum, ATTRS(attr_int("exclusive", 1)), batch_sizes, p2o_build_int(lo->b, 0));
+    Value  *offset = emit_with(lo, ONNX_CumSum, ATTRS(attr_int("exclusive", 1)), batch_sizes,
+                               p2o_build_int(lo->b, 0));
     Packing p;
     p.steps = emit(lo, ONNX_Less, members, unsqueeze(lo, batch_sizes, 1));
-    p.row = choose(lo, p.steps, emit(lo, ONNX_Add, unsqueeze(lo, offset, 1), members), p2o_build_int(lo->b, 0));
+    p.row = choose(lo, p.steps, emit(lo, ONNX_Add, unsqueeze(lo, offset, 1), members),
+                   p2o_build_int(lo->b, 0));
     return p;
 }
 
@@ -415,7 +437,8 @@ static void lower_recurrent(Lower *lo, const Call *c, const Cell *cell, Value **
     Sequence s = { .x = tensor_arg(lo, c, sequence_name(c)) };
     Packing  p = { NULL, NULL };
     for (int i = 0; i < nstates(cell); i++)
-        s.state[i] = cell->kind == CELL_LSTM ? tensor_item(lo, c, "hx", i) : tensor_arg(lo, c, "hx");
+        s.state[i] =
+            cell->kind == CELL_LSTM ? tensor_item(lo, c, "hx", i) : tensor_arg(lo, c, "hx");
     if (is_packed(c)) {
         p = unpacking(lo, tensor_arg(lo, c, "batch_sizes"), iota(lo, size_at(s.state[0], 1)));
         s.x = emit(lo, ONNX_Gather, s.x, p.row);
@@ -437,10 +460,19 @@ static void shape_rnn_relu(Infer *in, const Call *c) { shape_recurrent(in, c, &r
 static void shape_gru(Infer *in, const Call *c) { shape_recurrent(in, c, &gru); }
 static void shape_lstm(Infer *in, const Call *c) { shape_recurrent(in, c, &lstm); }
 
-static void lower_rnn_tanh(Lower *lo, const Call *c, Value **out) { lower_recurrent(lo, c, &rnn_tanh, out); }
-static void lower_rnn_relu(Lower *lo, const Call *c, Value **out) { lower_recurrent(lo, c, &rnn_relu, out); }
+static void lower_rnn_tanh(Lower *lo, const Call *c, Value **out)
+{
+    lower_recurrent(lo, c, &rnn_tanh, out);
+}
+static void lower_rnn_relu(Lower *lo, const Call *c, Value **out)
+{
+    lower_recurrent(lo, c, &rnn_relu, out);
+}
 static void lower_gru(Lower *lo, const Call *c, Value **out) { lower_recurrent(lo, c, &gru, out); }
-static void lower_lstm(Lower *lo, const Call *c, Value **out) { lower_recurrent(lo, c, &lstm, out); }
+static void lower_lstm(Lower *lo, const Call *c, Value **out)
+{
+    lower_recurrent(lo, c, &lstm, out);
+}
 
 /* How many rows there are, and steps, is up to the lengths. */
 static void shape_pack(Infer *in, const Call *c)
@@ -451,7 +483,8 @@ static void shape_pack(Infer *in, const Call *c)
             rule_fail(in, "input: rank %d", x.shape.rank);
         return;
     }
-    if (!must_equal(in, c, x.shape.at[bool_arg(c, "batch_first") ? 0 : 1], shape_arg(c, "lengths").at[0], "batch"))
+    if (!must_equal(in, c, x.shape.at[bool_arg(c, "batch_first") ? 0 : 1],
+                    shape_arg(c, "lengths").at[0], "batch"))
         return;
     Dim *steps = NEW(in->arena, Dim);
     *steps = data_dim(in, c, 1, 0);
@@ -478,7 +511,8 @@ static void shape_unpack(Infer *in, const Call *c)
     int64_t total = int_arg(c, "total_length");
     if (x.shape.rank < 1 || !must_rank(in, c, "batch_sizes", 1))
         return;
-    Dim  *batch = NEW(in->arena, Dim), time = total > 0 ? int_dim(in, total) : shape_arg(c, "batch_sizes").at[0];
+    Dim *batch = NEW(in->arena, Dim),
+        time = total > 0 ? int_dim(in, total) : shape_arg(c, "batch_sizes").at[0];
     *batch = data_dim(in, c, 0, bool_arg(c, "batch_first") ? 0 : 1);
     Shape s = with_dim(in, x.shape, 0, bool_arg(c, "batch_first") ? time : *batch);
     set_out(in, c, 0, x.dtype, insert_dim(in, s, 0, bool_arg(c, "batch_first") ? *batch : time));
@@ -514,10 +548,11 @@ static void shape_cell(Infer *in, const Call *c, const Cell *cell)
         rule_fail(in, "%d states", list_len(c, "hx"));
         return;
     }
-    Dim hidden = dim_at(h.shape, -1), rows = p2o_dim_mul(in->dims, hidden, int_dim(in, cell->ngate));
+    Dim hidden = dim_at(h.shape, -1),
+        rows = p2o_dim_mul(in->dims, hidden, int_dim(in, cell->ngate));
     int64_t n;
-    if (!must_rank(in, c, "input", 2) || !must_rank(in, c, "w_ih", 2) || !must_rank(in, c, "w_hh", 2) ||
-        !const_dim(in, hidden, "hidden size", &n) ||
+    if (!must_rank(in, c, "input", 2) || !must_rank(in, c, "w_ih", 2) ||
+        !must_rank(in, c, "w_hh", 2) || !const_dim(in, hidden, "hidden size", &n) ||
         !must_equal(in, c, x.shape.at[1], shape_arg(c, "w_ih").at[1], "input size") ||
         !must_equal(in, c, rows, shape_arg(c, "w_ih").at[0], "rows of a weight") ||
         !must_equal(in, c, rows, shape_arg(c, "w_hh").at[0], "rows of a weight") ||
@@ -533,8 +568,11 @@ static void lower_cell(Lower *lo, const Call *c, const Cell *cell, Value **out)
     Value *state[2] = { NULL, NULL };
     for (int i = 0; i < nstates(cell); i++)
         state[i] = cell->kind == CELL_LSTM ? tensor_item(lo, c, "hx", i) : tensor_arg(lo, c, "hx");
-    Value *gi = gates_of(lo, tensor_arg(lo, c, "input"), tensor_arg(lo, c, "w_ih"), tensor_arg(lo, c, "b_ih"));
-    cell_step(lo, cell, gi, gates_of(lo, state[0], tensor_arg(lo, c, "w_hh"), tensor_arg(lo, c, "b_hh")), state, out);
+    Value *gi = gates_of(lo, tensor_arg(lo, c, "input"), tensor_arg(lo, c, "w_ih"),
+                         tensor_arg(lo, c, "b_ih"));
+    cell_step(lo, cell, gi,
+              gates_of(lo, state[0], tensor_arg(lo, c, "w_hh"), tensor_arg(lo, c, "b_hh")), state,
+              out);
 }
 
 static void shape_rnn_tanh_cell(Infer *in, const Call *c) { shape_cell(in, c, &rnn_tanh); }
@@ -542,10 +580,19 @@ static void shape_rnn_relu_cell(Infer *in, const Call *c) { shape_cell(in, c, &r
 static void shape_gru_cell(Infer *in, const Call *c) { shape_cell(in, c, &gru); }
 static void shape_lstm_cell(Infer *in, const Call *c) { shape_cell(in, c, &lstm); }
 
-static void lower_rnn_tanh_cell(Lower *lo, const Call *c, Value **out) { lower_cell(lo, c, &rnn_tanh, out); }
-static void lower_rnn_relu_cell(Lower *lo, const Call *c, Value **out) { lower_cell(lo, c, &rnn_relu, out); }
+static void lower_rnn_tanh_cell(Lower *lo, const Call *c, Value **out)
+{
+    lower_cell(lo, c, &rnn_tanh, out);
+}
+static void lower_rnn_relu_cell(Lower *lo, const Call *c, Value **out)
+{
+    lower_cell(lo, c, &rnn_relu, out);
+}
 static void lower_gru_cell(Lower *lo, const Call *c, Value **out) { lower_cell(lo, c, &gru, out); }
-static void lower_lstm_cell(Lower *lo, const Call *c, Value **out) { lower_cell(lo, c, &lstm, out); }
+static void lower_lstm_cell(Lower *lo, const Call *c, Value **out)
+{
+    lower_cell(lo, c, &lstm, out);
+}
 
 /* Gates computed before; what a backward pass would need is left out. */
 static void shape_fused_cell(Infer *in, const Call *c, const Cell *cell, const char *state)
@@ -564,7 +611,8 @@ static Value *with_bias(Lower *lo, const Call *c, const char *gates, const char 
     return b ? emit(lo, ONNX_Add, x, b) : x;
 }
 
-static void lower_fused_cell(Lower *lo, const Call *c, const Cell *cell, const char *state_, Value **out)
+static void lower_fused_cell(Lower *lo, const Call *c, const Cell *cell, const char *state_,
+                             Value **out)
 {
     Value *s = tensor_arg(lo, c, state_), *state[2] = { s, s };
     cell_step(lo, cell, with_bias(lo, c, "input_gates", "input_bias"),
@@ -573,8 +621,14 @@ static void lower_fused_cell(Lower *lo, const Call *c, const Cell *cell, const c
 
 static void shape_fused_gru(Infer *in, const Call *c) { shape_fused_cell(in, c, &gru, "hx"); }
 static void shape_fused_lstm(Infer *in, const Call *c) { shape_fused_cell(in, c, &lstm, "cx"); }
-static void lower_fused_gru(Lower *lo, const Call *c, Value **out) { lower_fused_cell(lo, c, &gru, "hx", out); }
-static void lower_fused_lstm(Lower *lo, const Call *c, Value **out) { lower_fused_cell(lo, c, &lstm, "cx", out); }
+static void lower_fused_gru(Lower *lo, const Call *c, Value **out)
+{
+    lower_fused_cell(lo, c, &gru, "hx", out);
+}
+static void lower_fused_lstm(Lower *lo, const Call *c, Value **out)
+{
+    lower_fused_cell(lo, c, &lstm, "cx", out);
+}
 
 /* One layer and direction of an LSTM, as CPU decompositions have it; mode 2 says LSTM. */
 static void shape_mkldnn_lstm(Infer *in, const Call *c)
@@ -583,11 +637,13 @@ static void shape_mkldnn_lstm(Infer *in, const Call *c)
     if (int_arg(c, "mode") != 2 || int_arg(c, "num_layers") != 1 || bool_arg(c, "bidirectional") ||
         bool_arg(c, "batch_first") || bool_arg(c, "train") || list_len(c, "batch_sizes") ||
         x.dtype == DT_F64) {
-        rule_unsupported(in, "other than one layer and direction of an LSTM, time first, for inference");
+        rule_unsupported(
+            in, "other than one layer and direction of an LSTM, time first, for inference");
         return;
     }
-    if (!must_rank(in, c, "input", 3) || !must_rank(in, c, "weight0", 2) || !must_rank(in, c, "weight1", 2) ||
-        !must_rank(in, c, "hx_", 3) || !must_rank(in, c, "cx_", 3) ||
+    if (!must_rank(in, c, "input", 3) || !must_rank(in, c, "weight0", 2) ||
+        !must_rank(in, c, "weight1", 2) || !must_rank(in, c, "hx_", 3) ||
+        !must_rank(in, c, "cx_", 3) ||
         !must_equal(in, c, x.shape.at[2], shape_arg(c, "weight0").at[1], "input size"))
         return;
     set_out(in, c, 0, x.dtype, with_last(in, x.shape, int_dim(in, int_arg(c, "hidden_size"))));
@@ -599,13 +655,19 @@ static void lower_mkldnn_lstm(Lower *lo, const Call *c, Value **out)
 {
     Value *h = tensor_arg(lo, c, "hx_"), *s = tensor_arg(lo, c, "cx_"), *joined[3], *y[3];
     for (int i = 0; i < 3; i++) {
-        Value *part[2] = { tensor_arg(lo, c, i == 0 ? "weight0" : i == 1 ? "weight1" : "weight2"), NULL };
+        Value *part[2] = { tensor_arg(lo, c,
+                                      i == 0   ? "weight0"
+                                      : i == 1 ? "weight1"
+                                               : "weight2"),
+                           NULL };
         part[1] = i == 2 ? tensor_arg(lo, c, "weight3") : NULL;
         Shape p = part[0]->shape;
         Dim   one = p2o_dim_int(lo->dims, 1), two = p2o_dim_int(lo->dims, 2);
         Shape to = i == 2 ? (Shape){ 2, (Dim[]){ one, p2o_dim_mul(lo->dims, p.at[0], two) } }
                           : (Shape){ 3, (Dim[]){ one, p.at[0], p.at[1] } };
-        joined[i] = i == 2 && !bool_arg(c, "has_biases") ? NULL : join_gates(lo, &lstm, part, i == 2 ? 2 : 1, to);
+        joined[i] = i == 2 && !bool_arg(c, "has_biases")
+                        ? NULL
+                        : join_gates(lo, &lstm, part, i == 2 ? 2 : 1, to);
     }
     emit_many(lo, ONNX_LSTM,
               ATTRS(attr_int("hidden_size", int_arg(c, "hidden_size")),
@@ -617,31 +679,41 @@ static void lower_mkldnn_lstm(Lower *lo, const Call *c, Value **out)
     out[2] = y[2];
 }
 
-#define RECURRENT "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+#define RECURRENT                                                                                  \
+    "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 #define CELL_ARGS "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
-#define ROW_RECURRENT(name, rule, fn)                                                                  \
-    { name ".input(Tensor input, Tensor hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor)", rule,  \
-      .lower_many = fn, .limits = "no dropout" },                                                    \
-    { name ".data(Tensor data, Tensor batch_sizes, Tensor hx, " RECURRENT ") -> (Tensor, Tensor)", rule, \
-      .lower_many = fn, .limits = "no dropout, not in float64" }
+#define ROW_RECURRENT(name, rule, fn)                                                              \
+    { name ".input(Tensor input, Tensor hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor)", \
+      rule, .lower_many = fn, .limits = "no dropout" },                                            \
+    {                                                                                              \
+        name ".data(Tensor data, Tensor batch_sizes, Tensor hx, " RECURRENT                        \
+             ") -> (Tensor, Tensor)",                                                              \
+            rule, .lower_many = fn, .limits = "no dropout, not in float64"                         \
+    }
 
 const AtenOp p2o_ops_rnn[] = {
     ROW_RECURRENT("rnn_tanh", shape_rnn_tanh, lower_rnn_tanh),
     ROW_RECURRENT("rnn_relu", shape_rnn_relu, lower_rnn_relu),
     ROW_RECURRENT("gru", shape_gru, lower_gru),
-    { "lstm.input(Tensor input, Tensor[] hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor, Tensor)", shape_lstm,
-      .lower_many = lower_lstm, .unchecked = true },    /* PyTorch 2.6 records states of rank 4 */
-    { "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, " RECURRENT ") -> (Tensor, Tensor, Tensor)",
-      shape_lstm, .lower_many = lower_lstm, .unchecked = true, .limits = "no dropout, no projection, not in float64" },
-    { "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", shape_pack,
-      .lower_many = lower_pack, .unchecked = true },    /* captures record batch_sizes as float */
+    { "lstm.input(Tensor input, Tensor[] hx, " RECURRENT
+      ", bool batch_first) -> (Tensor, Tensor, Tensor)",
+      shape_lstm, .lower_many = lower_lstm,
+      .unchecked = true }, /* PyTorch 2.6 records states of rank 4 */
+    { "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, " RECURRENT
+      ") -> (Tensor, Tensor, Tensor)",
+      shape_lstm, .lower_many = lower_lstm, .unchecked = true,
+      .limits = "no dropout, no projection, not in float64" },
+    { "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
+      shape_pack, .lower_many = lower_pack,
+      .unchecked = true }, /* captures record batch_sizes as float */
     { "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)",
       shape_unpack, .lower_many = lower_unpack, .unchecked = true },
     { "rnn_tanh_cell(Tensor input, Tensor hx, " CELL_ARGS "Tensor", shape_rnn_tanh_cell,
       .lower_many = lower_rnn_tanh_cell },
     { "rnn_relu_cell(Tensor input, Tensor hx, " CELL_ARGS "Tensor", shape_rnn_relu_cell,
       .lower_many = lower_rnn_relu_cell },
-    { "gru_cell(Tensor input, Tensor hx, " CELL_ARGS "Tensor", shape_gru_cell, .lower_many = lower_gru_cell },
+    { "gru_cell(Tensor input, Tensor hx, " CELL_ARGS "Tensor", shape_gru_cell,
+      .lower_many = lower_gru_cell },
     { "lstm_cell(Tensor input, Tensor[] hx, " CELL_ARGS "(Tensor, Tensor)", shape_lstm_cell,
       .lower_many = lower_lstm_cell },
     { "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
@@ -649,6 +721,7 @@ const AtenOp p2o_ops_rnn[] = {
     { "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
       shape_fused_lstm, .lower_many = lower_fused_lstm, .limits = "no workspace" },
     { "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
-      shape_mkldnn_lstm, .lower_many = lower_mkldnn_lstm, .limits = "LSTM for inference; no workspace" },
+      shape_mkldnn_lstm, .lower_many = lower_mkldnn_lstm,
+      .limits = "LSTM for inference; no workspace" },
     { 0 },
 };

@@ -1,8 +1,9 @@
 /* Elements along one dim, chosen by an index: gathered, scattered, reduced, and bags of embeddings.
  *
- * gather and scatter have an index for every element (GatherElements, ScatterElements); index_select,
- * index_add and their kin one for a whole slice.  A 0-d tensor takes part as one of a single element.
- * Reductions that leave out self first write their identity to the places that the index names. */
+ * gather and scatter have an index for every element (GatherElements, ScatterElements);
+ * index_select, index_add and their kin one for a whole slice.  A 0-d tensor takes part as one of a
+ * single element. Reductions that leave out self first write their identity to the places that the
+ * index names. */
 #include <math.h>
 
 #include "aten/lower.h"
@@ -49,7 +50,10 @@ static int call_dim(const Call *c)
 }
 
 static Value *as_vector(Lower *lo, Value *x) { return rank(x) ? x : unsqueeze(lo, x, 0); }
-static Value *as_scalar(Lower *lo, Value *x, int want) { return want < rank(x) ? squeeze(lo, x, 0) : x; }
+static Value *as_scalar(Lower *lo, Value *x, int want)
+{
+    return want < rank(x) ? squeeze(lo, x, 0) : x;
+}
 
 static void shape_gather(Infer *in, const Call *c)
 {
@@ -114,7 +118,10 @@ static bool slice_index_ok(Infer *in, const Call *c, int *dim)
     return false;
 }
 
-static Dim slice_count(const Infer *in, Shape index) { return index.rank ? index.at[0] : int_dim(in, 1); }
+static Dim slice_count(const Infer *in, Shape index)
+{
+    return index.rank ? index.at[0] : int_dim(in, 1);
+}
 
 static void shape_index_select(Infer *in, const Call *c)
 {
@@ -206,8 +213,10 @@ static void shape_scatter(Infer *in, const Call *c)
     bool  by_src = p2o_schema_find(c->schema, "src") >= 0;
     if (!element_index_ok(in, c) || (by_src && !same_type_as_self(in, c, "src")))
         return;
-    if (by_src && !is_always_empty(index) && rank_as_vector(shape_arg(c, "src")) != rank_as_vector(index))
-        rule_fail(in, "src of rank %d for an index of rank %d", shape_arg(c, "src").rank, index.rank);
+    if (by_src && !is_always_empty(index) &&
+        rank_as_vector(shape_arg(c, "src")) != rank_as_vector(index))
+        rule_fail(in, "src of rank %d for an index of rank %d", shape_arg(c, "src").rank,
+                  index.rank);
     p2o_rule_same(in, c);
 }
 
@@ -294,8 +303,8 @@ static Value *lower_scatter_add(Lower *lo, const Call *c)
 static const char *reduction_named(const char *name)
 {
     static const char *const names[][2] = {
-        { "sum", "add" }, { "prod", "mul" }, { "mean", "mean" }, { "amax", "max" }, { "amin", "min" },
-        { "max", "max" }, { "min", "min" },
+        { "sum", "add" },  { "prod", "mul" }, { "mean", "mean" }, { "amax", "max" },
+        { "amin", "min" }, { "max", "max" },  { "min", "min" },
     };
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (same(name, names[i][0]))
@@ -334,7 +343,8 @@ static Value *lower_scatter_reduce(Lower *lo, const Call *c)
         return unsupported(lo, c, "reduce '%s' below opset 18", str_arg(c, "reduce"));
     Target t = element_target(lo, c);
     Value *src = written_part(lo, tensor_arg(lo, c, "src"), t.shape);
-    return as_scalar(lo, reduce_at(lo, &t, as_vector(lo, x), src, how, bool_arg(c, "include_self")), rank(x));
+    return as_scalar(lo, reduce_at(lo, &t, as_vector(lo, x), src, how, bool_arg(c, "include_self")),
+                     rank(x));
 }
 
 /* A source like self, but with as many slices along dim as there are indices. */
@@ -350,7 +360,8 @@ static void shape_index_write(Infer *in, const Call *c)
         return;
     }
     for (int i = 0; i < source.shape.rank; i++)
-        if (!must_equal(in, c, source.shape.at[i], i == dim ? count : x.shape.at[i], "sizes of source"))
+        if (!must_equal(in, c, source.shape.at[i], i == dim ? count : x.shape.at[i],
+                        "sizes of source"))
             return;
     p2o_rule_same(in, c);
 }
@@ -431,8 +442,8 @@ static void shape_embedding_renorm(Infer *in, const Call *c)
         p2o_rule_same(in, c);
 }
 
-/* The rows that are named, scaled down where their norm is too large; one named twice is written twice
- * with the same values. */
+/* The rows that are named, scaled down where their norm is too large; one named twice is written
+ * twice with the same values. */
 static Value *lower_embedding_renorm(Lower *lo, const Call *c)
 {
     Value *w = tensor_arg(lo, c, "self"), *index = flat(lo, tensor_as(lo, c, "indices", DT_I64));
@@ -447,13 +458,14 @@ static Value *lower_embedding_renorm(Lower *lo, const Call *c)
 
 typedef enum BagMode { BAG_SUM, BAG_MEAN, BAG_MAX } BagMode;
 
-/* Only the bags themselves: the other results serve the backward pass, and what they hold depends on
- * the kernel that was chosen. */
+/* Only the bags themselves: the other results serve the backward pass, and what they hold depends
+ * on the kernel that was chosen. */
 static void shape_embedding_bag(Infer *in, const Call *c)
 {
     Type w = type_arg(c, "weight"), offsets = type_arg(c, "offsets");
-    if (!must_rank(in, c, "weight", 2) || !must_rank(in, c, "indices", 1) || !must_rank(in, c, "offsets", 1) ||
-        !index_type_ok(in, c, "indices") || !index_type_ok(in, c, "offsets"))
+    if (!must_rank(in, c, "weight", 2) || !must_rank(in, c, "indices", 1) ||
+        !must_rank(in, c, "offsets", 1) || !index_type_ok(in, c, "indices") ||
+        !index_type_ok(in, c, "offsets"))
         return;
     if (int_arg(c, "mode") < BAG_SUM || int_arg(c, "mode") > BAG_MAX) {
         rule_fail(in, "mode %lld", (long long)int_arg(c, "mode"));
@@ -471,14 +483,17 @@ static void shape_embedding_bag(Infer *in, const Call *c)
     set_out(in, c, 0, w.dtype, (Shape){ 2, at });
 }
 
-/* The bag of each index: how many bags begin at or before it, less one.  Empty bags begin together. */
+/* The bag of each index: how many bags begin at or before it, less one.  Empty bags begin
+ * together. */
 static Value *bag_of_each(Lower *lo, Value *offsets, Dim count)
 {
     Dim    past = p2o_dim_add(lo->dims, count, p2o_dim_int(lo->dims, 1));
-    Value *begins = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, (Shape){ 1, &past }, DT_I64, 0), offsets,
-                                 full(lo, offsets->shape, DT_I64, 1), "add");
+    Value *begins =
+        scatter_with(lo, ONNX_ScatterElements, 0, full(lo, (Shape){ 1, &past }, DT_I64, 0), offsets,
+                     full(lo, offsets->shape, DT_I64, 1), "add");
     begins = slice_axis(lo, begins, 0, p2o_dim_int(lo->dims, 0), count, 1);
-    return emit(lo, ONNX_Sub, emit(lo, ONNX_CumSum, begins, num(lo, DT_I64, 0)), num(lo, DT_I64, 1));
+    return emit(lo, ONNX_Sub, emit(lo, ONNX_CumSum, begins, num(lo, DT_I64, 0)),
+                num(lo, DT_I64, 1));
 }
 
 /* The index that counts for nothing; NULL: there is none.  A negative one counts from the end where
@@ -491,15 +506,17 @@ static Dim padding_index(Lower *lo, const Call *c, const Value *weight)
     int64_t i = int_arg(c, "padding_idx");
     if (i >= 0)
         return p2o_dim_int(lo->dims, i);
-    return c->schema->args[arg].optional ? p2o_dim_add(lo->dims, size_at(weight, 0), p2o_dim_int(lo->dims, i))
-                                         : NULL;
+    return c->schema->args[arg].optional
+               ? p2o_dim_add(lo->dims, size_at(weight, 0), p2o_dim_int(lo->dims, i))
+               : NULL;
 }
 
 /* With include_last_offset what follows the last bag makes one more, which is dropped. */
 static void lower_embedding_bag(Lower *lo, const Call *c, Value **out)
 {
     Value  *w = tensor_arg(lo, c, "weight"), *indices = tensor_arg(lo, c, "indices");
-    Value  *offsets = tensor_arg(lo, c, "offsets"), *weights = tensor_arg(lo, c, "per_sample_weights");
+    Value  *offsets = tensor_arg(lo, c, "offsets"),
+          *weights = tensor_arg(lo, c, "per_sample_weights");
     Value  *counted = NULL;                 /* false for indices that are padding; NULL: none is */
     Dim     padding = padding_index(lo, c, w), all[2] = { size_at(offsets, 0), size_at(w, 1) };
     int64_t mode = int_arg(c, "mode");
@@ -514,14 +531,17 @@ static void lower_embedding_bag(Lower *lo, const Call *c, Value **out)
     if (weights)
         rows = emit(lo, ONNX_Mul, rows, unsqueeze(lo, weights, 1));
     if (padding) {
-        counted = emit(lo, ONNX_Not, emit(lo, ONNX_Equal, indices, cast(lo, dim_scalar(lo, padding), indices->dtype)));
+        counted =
+            emit(lo, ONNX_Not,
+                 emit(lo, ONNX_Equal, indices, cast(lo, dim_scalar(lo, padding), indices->dtype)));
         rows = emit(lo, ONNX_Where, unsqueeze(lo, counted, 1), rows, nothing);
     }
     Value *y = scatter_with(lo, ONNX_ScatterND, 0, expand(lo, nothing, (Shape){ 2, all }),
                             unsqueeze(lo, bag, 1), rows, reduction);
     if (mode != BAG_SUM) {
         Value *ones = counted ? cast(lo, counted, t) : full(lo, indices->shape, t, 1);
-        Value *sizes = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, offsets->shape, t, 0), bag, ones, "add");
+        Value *sizes = scatter_with(lo, ONNX_ScatterElements, 0, full(lo, offsets->shape, t, 0),
+                                    bag, ones, "add");
         sizes = unsqueeze(lo, sizes, 1);
         y = mode == BAG_MEAN ? emit(lo, ONNX_Div, y, emit(lo, ONNX_Max, sizes, num(lo, t, 1)))
                              : emit(lo, ONNX_Where, cast(lo, sizes, DT_BOOL), y, num(lo, t, 0));
@@ -539,7 +559,8 @@ static void shape_segment_reduce(Infer *in, const Call *c)
     else if (int_arg(c, "axis") != 0 || shape_arg(c, by).rank != 1)
         rule_unsupported(in, "axis %lld", (long long)int_arg(c, "axis"));
     else if (!reduction_named(str_arg(c, "reduce")) || !is_float(x.dtype) || x.shape.rank == 0)
-        rule_fail(in, "reduce '%s' of %s, rank %d", str_arg(c, "reduce"), p2o_dtype_torch(x.dtype), x.shape.rank);
+        rule_fail(in, "reduce '%s' of %s, rank %d", str_arg(c, "reduce"), p2o_dtype_torch(x.dtype),
+                  x.shape.rank);
     else if (index_type_ok(in, c, by)) {
         Dim n = shape_arg(c, by).at[0];
         if (!has_arg(c, "lengths"))
@@ -566,9 +587,11 @@ static Value *lower_segment_reduce(Lower *lo, const Call *c)
     }
     Dim *all = p2o_shape_copy(lo->arena, s, 0);
     all[0] = size_at(starts, 0);
-    Value *first = has_arg(c, "initial") ? number_arg(lo, c, "initial", x->dtype) : identity_of(lo, x->dtype, how);
+    Value *first = has_arg(c, "initial") ? number_arg(lo, c, "initial", x->dtype)
+                                         : identity_of(lo, x->dtype, how);
     Value *at = unsqueeze(lo, bag_of_each(lo, starts, size_at(x, 0)), 1);
-    Value *y = scatter_with(lo, ONNX_ScatterND, 0, expand(lo, first, (Shape){ s.rank, all }), at, x, how);
+    Value *y =
+        scatter_with(lo, ONNX_ScatterND, 0, expand(lo, first, (Shape){ s.rank, all }), at, x, how);
     y = slice_axis(lo, y, 0, zero, s.at[0], 1);
     if (!mean)
         return y;
@@ -582,16 +605,17 @@ static Value *lower_segment_reduce(Lower *lo, const Call *c)
     return emit(lo, ONNX_Div, y, cast(lo, lengths, x->dtype));
 }
 
-#define BAG_ARGS "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, " \
-                 "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
+#define BAG_ARGS                                                                                   \
+    "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "   \
+    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
 #define BAG_RESULTS " -> (Tensor, Tensor, Tensor, Tensor)"
 #define ROW_BAG(head) { head BAG_RESULTS, shape_embedding_bag, .lower_many = lower_embedding_bag, \
                         .limits = "the first result only; mode max from opset 18" }
 #define REDUCE_LIMITS "amax and amin from opset 18, and not of NaN"
 
 const AtenOp p2o_ops_scatter[] = {
-    { "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", shape_gather,
-      .lower = lower_gather },
+    { "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+      shape_gather, .lower = lower_gather },
     { "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", shape_take_along_dim,
       .lower = lower_take_along_dim },
     { "index_select(Tensor self, int dim, Tensor index) -> Tensor", shape_index_select,
@@ -623,7 +647,8 @@ const AtenOp p2o_ops_scatter[] = {
     { "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
       shape_embedding_renorm, .lower = lower_embedding_renorm },
     ROW_BAG("embedding_bag(" BAG_ARGS ")"),
-    ROW_BAG("embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx)"),
+    ROW_BAG(
+        "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx)"),
     ROW_BAG("_embedding_bag(" BAG_ARGS ", int padding_idx=-1)"),
     ROW_BAG("_embedding_bag_forward_only(" BAG_ARGS ", int padding_idx=-1)"),
     { "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",

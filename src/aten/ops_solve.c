@@ -1,9 +1,9 @@
 /* Linear systems, inverses, determinants and Cholesky factors.
  *
- * ONNX has none of these but Det for float32.  Elimination after Gauss and Jordan with the largest pivot
- * of each column is a Loop over the columns, all matrices of a batch at once; it runs in float64, which
- * leaves results at least as exact as PyTorch's.  Factors that only a later solve would need are left
- * out.  Singular values and eigenvalues are not done. */
+ * ONNX has none of these but Det for float32.  Elimination after Gauss and Jordan with the largest
+ * pivot of each column is a Loop over the columns, all matrices of a batch at once; it runs in
+ * float64, which leaves results at least as exact as PyTorch's.  Factors that only a later solve
+ * would need are left out.  Singular values and eigenvalues are not done. */
 #include "aten/matrix.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ Shape shape_of(Lower *lo, int n, const Dim *at)
 Value *as_one_batch(Lower *lo, Value *x)
 {
     Dim all = p2o_shape_product(lo->dims, x->shape, 0, rank(x) - 2);
-    return reshape(lo, cast(lo, x, DT_F64), shape_of(lo, 3, (Dim[]){ all, size_at(x, -2), size_at(x, -1) }));
+    return reshape(lo, cast(lo, x, DT_F64),
+                   shape_of(lo, 3, (Dim[]){ all, size_at(x, -2), size_at(x, -1) }));
 }
 
 Value *as_batches(Lower *lo, Value *x, const Call *c, int out)
@@ -51,9 +52,10 @@ Value *gather_along(Lower *lo, Value *x, int axis, Value *i)
 static Value *eliminate_column(Lower *lo, Value *a, Value *k, Value *rows, Value **pivot)
 {
     Value *zero = num(lo, DT_F64, 0);
-    Value *left = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k), emit(lo, ONNX_Abs, gather_along(lo, a, 2, k)),
-                         num(lo, DT_F64, -1));
-    Value *top = emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", 1), attr_int("keepdims", 1)), left);
+    Value *left = choose(lo, emit(lo, ONNX_GreaterOrEqual, rows, k),
+                         emit(lo, ONNX_Abs, gather_along(lo, a, 2, k)), num(lo, DT_F64, -1));
+    Value *top =
+        emit_with(lo, ONNX_ArgMax, ATTRS(attr_int("axis", 1), attr_int("keepdims", 1)), left);
     Value *best = emit_with(lo, ONNX_GatherND, ATTRS(attr_int("batch_dims", 1)), a, top);
     Value *here = gather_along(lo, a, 1, k), *value = gather_along(lo, best, 1, k);
     Value *nonzero = choose(lo, emit(lo, ONNX_Equal, value, zero), num(lo, DT_F64, 1), value);
@@ -61,7 +63,8 @@ static Value *eliminate_column(Lower *lo, Value *a, Value *k, Value *rows, Value
     a = choose(lo, unsqueeze(lo, emit(lo, ONNX_Equal, rows, top), 2), unsqueeze(lo, here, 1), a);
     Value *factor = unsqueeze(lo, gather_along(lo, a, 2, k), 2);
     a = emit(lo, ONNX_Sub, a, emit(lo, ONNX_Mul, factor, row));
-    *pivot = choose(lo, emit(lo, ONNX_Equal, squeeze(lo, top, 1), k), value, emit(lo, ONNX_Neg, value));
+    *pivot =
+        choose(lo, emit(lo, ONNX_Equal, squeeze(lo, top, 1), k), value, emit(lo, ONNX_Neg, value));
     return choose(lo, unsqueeze(lo, emit(lo, ONNX_Equal, rows, k), 1), row, a);
 }
 
@@ -74,7 +77,8 @@ typedef struct Eliminated {
 static Eliminated eliminate(Lower *lo, Value *a)
 {
     Dim    n = size_at(a, 1);
-    Value *rows = iota(lo, n), *count = dim_scalar(lo, n), *none = full(lo, slice_shape(a->shape, 0, 2), DT_F64, 0);
+    Value *rows = iota(lo, n), *count = dim_scalar(lo, n),
+          *none = full(lo, slice_shape(a->shape, 0, 2), DT_F64, 0);
     Value *pivot, *out[2];
     Rounds r = open_rounds(lo, "column");
     Value *inner = round_state(&r, a), *pivots = round_state(&r, none);
@@ -142,7 +146,8 @@ static void lower_inverse(Lower *lo, const Call *c, Value **out)
         out[1] = zero_pivot(lo, e.pivots, out_shape(c, 1));
 }
 
-/* B is a vector, or one for each matrix, when it lacks the last dim of what A's batch would give. */
+/* B is a vector, or one for each matrix, when it lacks the last dim of what A's batch would
+ * give. */
 static bool is_vectors(Shape a, Shape b)
 {
     if (b.rank == 1)
@@ -166,10 +171,13 @@ static void shape_solve(Infer *in, const Call *c)
         rule_fail(in, "B: %s of rank %d", p2o_dtype_torch(b.dtype), s.rank);
         return;
     }
-    if (!must_equal(in, c, dim_at(s, vectors || !left ? -1 : -2), dim_at(a.shape, -1), "size of the systems"))
+    if (!must_equal(in, c, dim_at(s, vectors || !left ? -1 : -2), dim_at(a.shape, -1),
+                    "size of the systems"))
         return;
-    Shape batch = broadcast(in, c, batch_of(a.shape), slice_shape(s, 0, s.rank - (vectors ? 1 : 2)));
-    set_out(in, c, 0, a.dtype, concat_shapes(in, batch, slice_shape(s, s.rank - (vectors ? 1 : 2), s.rank)));
+    Shape batch =
+        broadcast(in, c, batch_of(a.shape), slice_shape(s, 0, s.rank - (vectors ? 1 : 2)));
+    set_out(in, c, 0, a.dtype,
+            concat_shapes(in, batch, slice_shape(s, s.rank - (vectors ? 1 : 2), s.rank)));
     if (nouts(c) > 1)
         set_out(in, c, nouts(c) - 1, DT_I32, batch_of(a.shape));
 }
@@ -192,7 +200,8 @@ Systems systems_of(Lower *lo, Value *a, Value *b, bool left)
 static Value *solution_of(Lower *lo, const Call *c, const Systems *s, Value *x)
 {
     Value *y = reshape(lo, x, s->shape);
-    return reshape(lo, cast(lo, bool_arg(c, "left") ? y : swap_last_two(lo, y), out_dtype(c, 0)), out_shape(c, 0));
+    return reshape(lo, cast(lo, bool_arg(c, "left") ? y : swap_last_two(lo, y), out_dtype(c, 0)),
+                   out_shape(c, 0));
 }
 
 static void lower_solve(Lower *lo, const Call *c, Value **out)
@@ -205,7 +214,8 @@ static void lower_solve(Lower *lo, const Call *c, Value **out)
     out[0] = solution_of(lo, c, &s, e.matrix);
     if (last < 1 || !c->outs[last])
         return;
-    if (p2o_dim_eq(lo->dims, size_at(e.pivots, 0), shape_nelem(lo->dims, out_shape(c, last))) != YES)
+    if (p2o_dim_eq(lo->dims, size_at(e.pivots, 0), shape_nelem(lo->dims, out_shape(c, last))) !=
+        YES)
         unsupported(lo, c, "info where A's batch is broadcast");
     else
         out[last] = zero_pivot(lo, e.pivots, out_shape(c, last));
@@ -221,14 +231,16 @@ static void shape_solve_triangular(Infer *in, const Call *c)
         rule_fail(in, "B: %s of rank %d", p2o_dtype_torch(b.dtype), b.shape.rank);
         return;
     }
-    if (!must_equal(in, c, dim_at(b.shape, left ? -2 : -1), dim_at(a.shape, -1), "size of the systems"))
+    if (!must_equal(in, c, dim_at(b.shape, left ? -2 : -1), dim_at(a.shape, -1),
+                    "size of the systems"))
         return;
     Shape batch = broadcast(in, c, batch_of(a.shape), batch_of(b.shape));
-    set_out(in, c, 0, a.dtype, concat_shapes(in, batch, slice_shape(b.shape, b.shape.rank - 2, b.shape.rank)));
+    set_out(in, c, 0, a.dtype,
+            concat_shapes(in, batch, slice_shape(b.shape, b.shape.rank - 2, b.shape.rank)));
 }
 
-/* Row by row, from the one that has a single unknown: it is divided by the diagonal, then taken from the
- * rows to come. */
+/* Row by row, from the one that has a single unknown: it is divided by the diagonal, then taken
+ * from the rows to come. */
 Value *triangular_solution(Lower *lo, Value *a, Value *b, bool upper, bool unit)
 {
     Dim    n = size_at(a, 1);
@@ -254,10 +266,12 @@ static Value *lower_solve_triangular(Lower *lo, const Call *c)
 {
     bool    left = bool_arg(c, "left"), unit = bool_arg(c, "unitriangular");
     Systems s = systems_of(lo, tensor_arg(lo, c, "self"), tensor_arg(lo, c, "B"), left);
-    return solution_of(lo, c, &s, triangular_solution(lo, s.a, s.b, bool_arg(c, "upper") == left, unit));
+    return solution_of(lo, c, &s,
+                       triangular_solution(lo, s.a, s.b, bool_arg(c, "upper") == left, unit));
 }
 
-/* det, slogdet (sign and logarithm of its size) and logdet.  What LU factors there are is left out. */
+/* det, slogdet (sign and logarithm of its size) and logdet.  What LU factors there are is left
+ * out. */
 static void shape_determinant(Infer *in, const Call *c)
 {
     Type x = p2o_arg_type(&c->args[0]);
@@ -271,7 +285,8 @@ static void shape_determinant(Infer *in, const Call *c)
 static Value *over_pivots(Lower *lo, const Call *c, OnnxOp op, Value *x)
 {
     const int64_t axis = 1;
-    return reshape(lo, cast(lo, reduce(lo, op, x, &axis, 1, false), out_dtype(c, 0)), out_shape(c, 0));
+    return reshape(lo, cast(lo, reduce(lo, op, x, &axis, 1, false), out_dtype(c, 0)),
+                   out_shape(c, 0));
 }
 
 static void lower_det(Lower *lo, const Call *c, Value **out)
@@ -313,9 +328,9 @@ static void shape_cholesky(Infer *in, const Call *c)
         set_out(in, c, 1, DT_I32, batch_of(x.shape));
 }
 
-/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read.  A matrix that is
- * not positive definite stops at the first column whose a[k, k] is not: it shows what that was, and what was given
- * from there on. */
+/* Column by column: l = a[k:, k] / sqrt(a[k, k]), then a - l l'.  Only the lower triangle is read.
+ * A matrix that is not positive definite stops at the first column whose a[k, k] is not: it shows
+ * what that was, and what was given from there on. */
 static void lower_cholesky(Lower *lo, const Call *c, Value **out)
 {
     const int64_t axis = 2;
@@ -324,15 +339,23 @@ static void lower_cholesky(Lower *lo, const Call *c, Value **out)
     Value *a = as_one_batch(lo, upper ? swap_last_two(lo, x) : x), *rows = iota(lo, size_at(a, 1));
     Value *lower = choose(lo, emit(lo, ONNX_GreaterOrEqual, unsqueeze(lo, rows, 1), rows), a, zero);
     Value *count = dim_scalar(lo, size_at(a, 1));
-    Value *going = full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) }), DT_BOOL, 1);
+    Value        *going =
+        full(lo, shape_of(lo, 2, (Dim[]){ size_at(a, 0), p2o_dim_int(lo->dims, 1) }), DT_BOOL, 1);
     Rounds r = open_rounds(lo, "column");
-    Value *k = r.round, *inner = round_state(&r, a), *factor = round_state(&r, lower), *goes = round_state(&r, going);
-    Value *column = gather_along(lo, inner, 2, k), *pivot = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
-    Value *good = emit(lo, ONNX_And, goes, emit(lo, ONNX_Greater, pivot, zero)), *here = emit(lo, ONNX_Equal, rows, k);
-    column = emit(lo, ONNX_Div, column, emit(lo, ONNX_Sqrt, choose(lo, good, pivot, num(lo, DT_F64, 1))));
-    column = choose(lo, emit(lo, ONNX_And, good, emit(lo, ONNX_GreaterOrEqual, rows, k)), column, zero);
-    inner = emit(lo, ONNX_Sub, inner, emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), unsqueeze(lo, column, 1)));
-    Value *given = choose(lo, emit(lo, ONNX_And, goes, here), pivot, gather_along(lo, factor, 2, k));
+    Value *k = r.round, *inner = round_state(&r, a), *factor = round_state(&r, lower),
+          *goes = round_state(&r, going);
+    Value *column = gather_along(lo, inner, 2, k),
+          *pivot = unsqueeze(lo, gather_along(lo, column, 1, k), 1);
+    Value *good = emit(lo, ONNX_And, goes, emit(lo, ONNX_Greater, pivot, zero)),
+          *here = emit(lo, ONNX_Equal, rows, k);
+    column = emit(lo, ONNX_Div, column,
+                  emit(lo, ONNX_Sqrt, choose(lo, good, pivot, num(lo, DT_F64, 1))));
+    column =
+        choose(lo, emit(lo, ONNX_And, good, emit(lo, ONNX_GreaterOrEqual, rows, k)), column, zero);
+    inner = emit(lo, ONNX_Sub, inner,
+                 emit(lo, ONNX_Mul, unsqueeze(lo, column, 2), unsqueeze(lo, column, 1)));
+    Value *given =
+        choose(lo, emit(lo, ONNX_And, goes, here), pivot, gather_along(lo, factor, 2, k));
     column = choose(lo, good, column, given);
     factor = choose(lo, here, unsqueeze(lo, column, 2), factor);
     close_rounds(lo, &r, count, NULL, NULL, (Value *[]){ inner, factor, good }, got);
@@ -356,8 +379,9 @@ static void shape_cholesky_solve(Infer *in, const Call *c)
         return;
     }
     if (must_equal(in, c, dim_at(b.shape, -2), dim_at(l.shape, -1), "size of the systems"))
-        set_out(in, c, 0, b.dtype, matrices_of(in, broadcast(in, c, batch_of(l.shape), batch_of(b.shape)),
-                                               dim_at(b.shape, -2), dim_at(b.shape, -1)));
+        set_out(in, c, 0, b.dtype,
+                matrices_of(in, broadcast(in, c, batch_of(l.shape), batch_of(b.shape)),
+                            dim_at(b.shape, -2), dim_at(b.shape, -1)));
 }
 
 /* l l' x = b, or u' u x = b. */
@@ -402,11 +426,13 @@ static void lower_old_triangular(Lower *lo, const Call *c, Value **out)
     Value  *a = tensor_arg(lo, c, "A");
     bool    turned = bool_arg(c, "transpose"), upper = bool_arg(c, "upper") != turned;
     Systems s = systems_of(lo, turned ? swap_last_two(lo, a) : a, tensor_arg(lo, c, "self"), true);
-    out[0] = as_batches(lo, triangular_solution(lo, s.a, s.b, upper, bool_arg(c, "unitriangular")), c, 0);
+    out[0] = as_batches(lo, triangular_solution(lo, s.a, s.b, upper, bool_arg(c, "unitriangular")),
+                        c, 0);
     out[1] = expand(lo, a, out_shape(c, 1));
 }
 
-/* A tensor as a matrix: the dims before `ind` against those from it on, which hold as many elements. */
+/* A tensor as a matrix: the dims before `ind` against those from it on, which hold as many
+ * elements. */
 static void shape_tensorinv(Infer *in, const Call *c)
 {
     Type    x = type_arg(c, "self");
@@ -419,12 +445,14 @@ static void shape_tensorinv(Infer *in, const Call *c)
     if (must_equal(in, c, p2o_shape_product(in->dims, x.shape, 0, (int)ind),
                    p2o_shape_product(in->dims, x.shape, (int)ind, n), "sides of a square matrix"))
         set_out(in, c, 0, x.dtype,
-                concat_shapes(in, slice_shape(x.shape, (int)ind, n), slice_shape(x.shape, 0, (int)ind)));
+                concat_shapes(in, slice_shape(x.shape, (int)ind, n),
+                              slice_shape(x.shape, 0, (int)ind)));
 }
 
 static Value *as_square(Lower *lo, Value *x, Dim n)
 {
-    return reshape(lo, cast(lo, x, DT_F64), shape_of(lo, 3, (Dim[]){ p2o_dim_int(lo->dims, 1), n, n }));
+    return reshape(lo, cast(lo, x, DT_F64),
+                   shape_of(lo, 3, (Dim[]){ p2o_dim_int(lo->dims, 1), n, n }));
 }
 
 static Value *lower_tensorinv(Lower *lo, const Call *c)
@@ -465,8 +493,10 @@ static void shape_tensorsolve(Infer *in, const Call *c)
     for (int i = 0; i < n; i++)
         at[i] = a.shape.at[order[i]];
     Shape rest = slice_shape((Shape){ n, at }, b.shape.rank, n);
-    if (must_equal(in, c, shape_nelem(in->dims, b.shape), shape_nelem(in->dims, rest), "sides of a square matrix") &&
-        must_equal(in, c, shape_nelem(in->dims, b.shape), p2o_shape_product(in->dims, (Shape){ n, at }, 0, b.shape.rank),
+    if (must_equal(in, c, shape_nelem(in->dims, b.shape), shape_nelem(in->dims, rest),
+                   "sides of a square matrix") &&
+        must_equal(in, c, shape_nelem(in->dims, b.shape),
+                   p2o_shape_product(in->dims, (Shape){ n, at }, 0, b.shape.rank),
                    "size of the system"))
         set_out(in, c, 0, a.dtype, rest);
 }
@@ -484,9 +514,10 @@ static Value *lower_tensorsolve(Lower *lo, const Call *c)
 const AtenOp p2o_ops_solve[] = {
     { "linalg_inv(Tensor A) -> Tensor", shape_inverse, .lower_many = lower_inverse },
     { "inverse(Tensor self) -> Tensor", shape_inverse, .lower_many = lower_inverse },
-    { "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", shape_inverse,
-      .lower_many = lower_inverse },
-    { "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", shape_solve, .lower_many = lower_solve, .limits = "no info where A's batch is broadcast" },
+    { "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+      shape_inverse, .lower_many = lower_inverse },
+    { "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", shape_solve,
+      .lower_many = lower_solve, .limits = "no info where A's batch is broadcast" },
     { "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
       shape_solve, .lower_many = lower_solve, .limits = "no info where A's batch is broadcast" },
     { "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
@@ -497,23 +528,28 @@ const AtenOp p2o_ops_solve[] = {
     { "linalg_det(Tensor A) -> Tensor", shape_determinant, .lower_many = lower_det },
     { "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", shape_determinant,
       .lower_many = lower_det, .limits = "no LU factors" },
-    { "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", shape_determinant, .lower_many = lower_slogdet },
+    { "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", shape_determinant,
+      .lower_many = lower_slogdet },
     { "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", shape_determinant,
       .lower_many = lower_slogdet },
     { "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
       shape_determinant, .lower_many = lower_slogdet, .limits = "no LU factors" },
     { "logdet(Tensor self) -> Tensor", shape_determinant, .lower = lower_logdet },
-    { "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
+    { "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", shape_cholesky,
+      .lower_many = lower_cholesky },
     { "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
       shape_cholesky, .lower_many = lower_cholesky },
-    { "cholesky(Tensor self, bool upper=False) -> Tensor", shape_cholesky, .lower_many = lower_cholesky },
-    { "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", shape_cholesky_solve,
-      .lower = lower_cholesky_solve },
-    { "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", shape_cholesky, .lower = lower_cholesky_inverse },
+    { "cholesky(Tensor self, bool upper=False) -> Tensor", shape_cholesky,
+      .lower_many = lower_cholesky },
+    { "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+      shape_cholesky_solve, .lower = lower_cholesky_solve },
+    { "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", shape_cholesky,
+      .lower = lower_cholesky_inverse },
     { "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
       shape_old_triangular, .lower_many = lower_old_triangular },
-    { "linalg_tensorinv(Tensor self, int ind=2) -> Tensor", shape_tensorinv, .lower = lower_tensorinv },
-    { "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", shape_tensorsolve,
-      .lower = lower_tensorsolve },
+    { "linalg_tensorinv(Tensor self, int ind=2) -> Tensor", shape_tensorinv,
+      .lower = lower_tensorinv },
+    { "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+      shape_tensorsolve, .lower = lower_tensorsolve },
     { 0 },
 };

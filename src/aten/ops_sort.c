@@ -616,8 +616,8 @@ static void data_bounds(Lower *lo, Value *x, Value **low, Value **high)
     *high = choose(lo, equal, plus_num(lo, most, 1), most);
 }
 
-/* x falls into bin (x - low) * bins / (high - low), rounded as x's type has it at each step, at high into the
- * last; outside it counts 0. */
+/* x falls into bin (x - low) * bins / (high - low), rounded as x's type has it at each step, at
+ * high into the last; outside it counts 0. */
 static Value *lower_histc(Lower *lo, const Call *c)
 {
     DType   t = out_dtype(c, 0);
@@ -684,8 +684,8 @@ static Value *lower_bincount(Lower *lo, const Call *c)
 const AtenOp p2o_ops_sort[] = {
     { "sort(Tensor self, int dim=-1, bool descending=False) -> " RANKED, shape_sort,
       .lower_many = lower_sort, NAN_HIGH },
-    { "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> " RANKED, shape_sort,
-      .lower_many = lower_sort, NAN_HIGH },
+    { "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> " RANKED,
+      shape_sort, .lower_many = lower_sort, NAN_HIGH },
     { "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", shape_argsort,
       .lower = lower_argsort, NAN_HIGH },
     { "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
@@ -728,8 +728,8 @@ const AtenOp p2o_ops_sort[] = {
     { "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
       shape_isin, .lower = lower_isin },
 
-    { "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", shape_unique,
-      .lower_many = lower_unique, NAN_ORDER },
+    { "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+      shape_unique, .lower_many = lower_unique, NAN_ORDER },
     { "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
       shape_unique, .lower_many = lower_unique, NAN_ORDER },
     { "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",

@@ -1,8 +1,9 @@
 /* Special functions: those that need more than one ONNX operator to be exact enough.
  *
- * log1p and its like are accurate near 0, where 1 + x loses the digits of x.  The others are computed
- * in f32, from polynomials fitted to the function with a relative error below 1e-6 and from asymptotic
- * series; f64 would need others and is refused, but for the error function's relatives. */
+ * log1p and its like are accurate near 0, where 1 + x loses the digits of x.  The others are
+ * computed in f32, from polynomials fitted to the function with a relative error below 1e-6 and
+ * from asymptotic series; f64 would need others and is refused, but for the error function's
+ * relatives. */
 #include "aten/lower.h"
 #include "onnx/f64.h"
 
@@ -14,7 +15,10 @@
 #define HALF_LOG_2PI 0.91893853320467274178
 #define INF     ((double)INFINITY)
 
-static Value *wide_self(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))); }
+static Value *wide_self(Lower *lo, const Call *c)
+{
+    return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0)));
+}
 
 static Value *lower_log1p(Lower *lo, const Call *c)
 {
@@ -31,7 +35,8 @@ static Value *times_log(Lower *lo, const Call *c, Value *log_of(Lower *, Value *
 {
     DType  t = wide_of(out_dtype(c, 0));
     Value *x = tensor_as(lo, c, "self", t), *y = tensor_as(lo, c, "other", t);
-    Value *at_zero = emit(lo, ONNX_And, emit(lo, ONNX_Equal, x, num(lo, t, 0)), emit(lo, ONNX_Equal, y, y));
+    Value *at_zero =
+        emit(lo, ONNX_And, emit(lo, ONNX_Equal, x, num(lo, t, 0)), emit(lo, ONNX_Equal, y, y));
     y = log_of(lo, choose(lo, at_zero, num(lo, t, log_zero), y));
     return cast(lo, emit(lo, ONNX_Mul, x, y), out_dtype(c, 0));
 }
@@ -50,7 +55,10 @@ static Value *lower_entr(Lower *lo, const Call *c)
 }
 
 /* PyTorch calls the one tensor self, or x. */
-static const char *tensor_name(const Call *c) { return p2o_schema_find(c->schema, "self") >= 0 ? "self" : "x"; }
+static const char *tensor_name(const Call *c)
+{
+    return p2o_schema_find(c->schema, "self") >= 0 ? "self" : "x";
+}
 
 /* What is computed in f32 for all types but f64. */
 static void shape_special(Infer *in, const Call *c)
@@ -75,7 +83,10 @@ static Value *special(Lower *lo, const Call *c, FloatFn *fn)
     return cast(lo, fn(lo, tensor_as(lo, c, tensor_name(c), DT_F32)), out_dtype(c, 0));
 }
 
-static Value *less_than(Lower *lo, Value *x, double f) { return emit(lo, ONNX_Less, x, num(lo, x->dtype, f)); }
+static Value *less_than(Lower *lo, Value *x, double f)
+{
+    return emit(lo, ONNX_Less, x, num(lo, x->dtype, f));
+}
 static Value *square_of(Lower *lo, Value *x) { return emit(lo, ONNX_Mul, x, x); }
 
 /* For z >= 0: t = 1 / (1 + z / 2) and log(erfcx(z) / t), where erfcx(z) = exp(z^2) erfc(z). */
@@ -97,7 +108,8 @@ static Value *exp_minus_square(Lower *lo, Value *z)
     Value *low = emit(lo, ONNX_Mul, emit(lo, ONNX_Sub, z, high), emit(lo, ONNX_Add, z, high));
     Value *y = emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, square_of(lo, high)));
     y = emit(lo, ONNX_Mul, y, emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, low)));
-    return choose(lo, less_than(lo, z, 40), y, emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, square_of(lo, z))));
+    return choose(lo, less_than(lo, z, 40), y,
+                  emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, square_of(lo, z))));
 }
 
 /* Accurate in the tail, where 1 - erf(x) has no digits left. */
@@ -158,9 +170,11 @@ static Value *erfinv_by(Lower *lo, Value *u, Value *w)
         8.6439422e-08, -2.56851993e-06, 3.26129165e-05, -0.000234684216, 0.00107997369,
         -0.00339704076, 0.00685655915, 1.00265068, 2.83280107,
     };
-    Value *near = emit(lo, ONNX_Mul, u, polynomial(lo, plus_num(lo, w, -2.5), middle, COUNT_OF(middle)));
+    Value *near =
+        emit(lo, ONNX_Mul, u, polynomial(lo, plus_num(lo, w, -2.5), middle, COUNT_OF(middle)));
     Value *s = plus_num(lo, emit(lo, ONNX_Sqrt, w), -3);
-    Value *far = emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, u), polynomial(lo, s, tail, COUNT_OF(tail)));
+    Value *far =
+        emit(lo, ONNX_Mul, emit(lo, ONNX_Sign, u), polynomial(lo, s, tail, COUNT_OF(tail)));
     return choose(lo, less_than(lo, w, 5), near, far);
 }
 
@@ -174,7 +188,8 @@ static Value *erfinv_of(Lower *lo, Value *x)
 /* sqrt 2 * erfinv(2 x - 1); 1 - (2 x - 1)^2 = 4 x (1 - x) */
 static Value *ndtri_of(Lower *lo, Value *x)
 {
-    Value *rest = emit(lo, ONNX_Mul, times_num(lo, x, 4), emit(lo, ONNX_Sub, num(lo, DT_F32, 1), x));
+    Value *rest =
+        emit(lo, ONNX_Mul, times_num(lo, x, 4), emit(lo, ONNX_Sub, num(lo, DT_F32, 1), x));
     Value *w = emit(lo, ONNX_Neg, emit(lo, ONNX_Log, rest));
     Value *u = plus_num(lo, times_num(lo, x, 2), -1);
     return times_num(lo, erfinv_by(lo, u, w), ROOT_2);
@@ -184,9 +199,11 @@ static Value *ndtri_of(Lower *lo, Value *x)
  * log(gamma(x)) = log(gamma(x + 1)) - log(x).  From 3 on Stirling's series. */
 static Value *log_gamma_above(Lower *lo, Value *x)
 {
-    static const double r[] = {                         /* R(y), in y - 2 */
-        7.8170023e-05, -0.00015897199, 0.000130650028, -0.000318977319, 0.000944277245, -0.00214871957,
-        0.00499156971, -0.0123766379, 0.0329656243, -0.10031769, 0.422784326,
+    static const double r[] = {
+        /* R(y), in y - 2 */
+        7.8170023e-05,  -0.00015897199, 0.000130650028, -0.000318977319,
+        0.000944277245, -0.00214871957, 0.00499156971,  -0.0123766379,
+        0.0329656243,   -0.10031769,    0.422784326,
     };
     static const double stirling[] = { -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12 };
     Value *unit = less_than(lo, x, 1), *zero = num(lo, DT_F32, 0), *log = emit(lo, ONNX_Log, x);
@@ -195,21 +212,26 @@ static Value *log_gamma_above(Lower *lo, Value *x)
                       polynomial(lo, u, r, COUNT_OF(r)));
     low = emit(lo, ONNX_Sub, low, choose(lo, unit, log, zero));
     Value *q = emit(lo, ONNX_Reciprocal, x);
-    Value *series = emit(lo, ONNX_Mul, q, polynomial(lo, square_of(lo, q), stirling, COUNT_OF(stirling)));
+    Value *series =
+        emit(lo, ONNX_Mul, q, polynomial(lo, square_of(lo, q), stirling, COUNT_OF(stirling)));
     Value *high = emit(lo, ONNX_Mul, plus_num(lo, x, -0.5), plus_num(lo, log, -1));
     high = emit(lo, ONNX_Add, high, plus_num(lo, series, HALF_LOG_2PI - 0.5));
     return choose(lo, less_than(lo, x, 3), low, high);
 }
 
 /* x - round(x): sin and tan of pi times it are accurate near whole numbers. */
-static Value *off_whole(Lower *lo, Value *x) { return emit(lo, ONNX_Sub, x, emit(lo, ONNX_Round, x)); }
+static Value *off_whole(Lower *lo, Value *x)
+{
+    return emit(lo, ONNX_Sub, x, emit(lo, ONNX_Round, x));
+}
 
 /* gamma(x) gamma(-x) = -pi / (x sin(pi x)) */
 static Value *lgamma_of(Lower *lo, Value *x)
 {
     Value *a = emit(lo, ONNX_Abs, x), *above = log_gamma_above(lo, a);
     Value *sine = emit(lo, ONNX_Sin, times_num(lo, off_whole(lo, a), PI));
-    Value *logs = emit(lo, ONNX_Add, emit(lo, ONNX_Log, emit(lo, ONNX_Abs, sine)), emit(lo, ONNX_Log, a));
+    Value *logs =
+        emit(lo, ONNX_Add, emit(lo, ONNX_Log, emit(lo, ONNX_Abs, sine)), emit(lo, ONNX_Log, a));
     Value *below = emit(lo, ONNX_Sub, num(lo, DT_F32, LOG_PI), emit(lo, ONNX_Add, logs, above));
     return choose(lo, less_than(lo, x, 0), below, above);
 }
@@ -220,7 +242,8 @@ static Value *steps_from(Lower *lo, Value *x, double step, int n)
     float *v = NEW_N(lo->arena, float, (size_t)n);
     for (int i = 0; i < n; i++)
         v[i] = (float)(step * i);
-    Value *steps = p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_F32, 1, (const int64_t[]){ n }, v));
+    Value *steps =
+        p2o_build_const(lo->b, p2o_tensor_make(lo->arena, DT_F32, 1, (const int64_t[]){ n }, v));
     return emit(lo, ONNX_Add, unsqueeze(lo, x, rank(x)), steps);
 }
 
@@ -269,7 +292,8 @@ static Value *zeta_below(Lower *lo, int64_t s, Value *a)
 {
     Value *r = emit(lo, ONNX_Sub, a, emit(lo, ONNX_Floor, a));
     Value *above = zeta_above(lo, (double)s, emit(lo, ONNX_Sub, num(lo, DT_F32, 1), r));
-    Value *below = emit(lo, ONNX_Sub, zeta_above(lo, (double)s, r), zeta_above(lo, (double)s, plus_num(lo, a, 1)));
+    Value *below = emit(lo, ONNX_Sub, zeta_above(lo, (double)s, r),
+                        zeta_above(lo, (double)s, plus_num(lo, a, 1)));
     Value *y = emit(lo, s % 2 ? ONNX_Sub : ONNX_Add, above, below);
     return choose(lo, emit(lo, ONNX_Equal, r, num(lo, DT_F32, 0)), num(lo, DT_F32, INF), y);
 }
@@ -317,19 +341,21 @@ static Value *lower_multigammaln(Lower *lo, const Call *c)
     return cast(lo, plus_num(lo, x, (double)(p * (p - 1)) / 4 * LOG_PI), out_dtype(c, 0));
 }
 
-/* I0(a) exp(-a) and I1(a) exp(-a) for a >= 0, or without the exponential.  Below 8 a polynomial in a^2, of
- * I1 / a for the order 1; above sqrt(a) I(a) exp(-a) is one in 8 / a. */
+/* I0(a) exp(-a) and I1(a) exp(-a) for a >= 0, or without the exponential.  Below 8 a polynomial in
+ * a^2, of I1 / a for the order 1; above sqrt(a) I(a) exp(-a) is one in 8 / a. */
 static Value *bessel_i(Lower *lo, Value *a, int order, bool scaled)
 {
     static const double low[2][10] = {
-        { 5.71607562e-17, 5.81563913e-15, 2.63418683e-12, 4.62352097e-10, 6.80049663e-08, 6.77931381e-06,
-          0.000434043822, 0.0156249493, 0.250000056, 0.999999991 },
-        { 2.75044388e-18, 3.50455474e-16, 1.61782268e-13, 3.31828309e-11, 5.66210597e-09, 6.78021602e-07,
-          5.42545766e-05, 0.00260416268, 0.0625000052, 0.499999999 },
+        { 5.71607562e-17, 5.81563913e-15, 2.63418683e-12, 4.62352097e-10, 6.80049663e-08,
+          6.77931381e-06, 0.000434043822, 0.0156249493, 0.250000056, 0.999999991 },
+        { 2.75044388e-18, 3.50455474e-16, 1.61782268e-13, 3.31828309e-11, 5.66210597e-09,
+          6.78021602e-07, 5.42545766e-05, 0.00260416268, 0.0625000052, 0.499999999 },
     };
     static const double high[2][6] = {
-        { 1.18571734e-05, -3.42992417e-06, 6.603583e-05, 0.000435896731, 0.00623370231, 0.398942277 },
-        { -1.38249185e-05, 2.42228695e-06, -9.02047082e-05, -0.00072772132, -0.0187006856, 0.398942285 },
+        { 1.18571734e-05, -3.42992417e-06, 6.603583e-05, 0.000435896731, 0.00623370231,
+          0.398942277 },
+        { -1.38249185e-05, 2.42228695e-06, -9.02047082e-05, -0.00072772132, -0.0187006856,
+          0.398942285 },
     };
     Value *near = polynomial(lo, square_of(lo, a), low[order], 10);
     if (order == 1)
@@ -382,13 +408,19 @@ static Value *lower_i0(Lower *lo, const Call *c) { return special(lo, c, i0_of);
 static Value *lower_i0e(Lower *lo, const Call *c) { return special(lo, c, i0e_of); }
 static Value *lower_i1(Lower *lo, const Call *c) { return special(lo, c, i1_of); }
 static Value *lower_i1e(Lower *lo, const Call *c) { return special(lo, c, i1e_of); }
-static Value *lower_spherical_j0(Lower *lo, const Call *c) { return special_wide(lo, c, spherical_j0_of); }
+static Value *lower_spherical_j0(Lower *lo, const Call *c)
+{
+    return special_wide(lo, c, spherical_j0_of);
+}
 
 #define F64_LIMIT "float64"
 #define ROW_EXACT(name, fn) { name "(Tensor self) -> Tensor", p2o_rule_float, .lower = fn }
 #define ROW_F32(name, fn)                                                                       \
     { name "(Tensor self) -> Tensor", shape_special, .lower = fn, .limits = F64_LIMIT }
-#define ROW_ARGS(name, args, rule, fn) { name args " -> Tensor", rule, .lower = fn, .limits = F64_LIMIT }
+#define ROW_ARGS(name, args, rule, fn)                                                             \
+    {                                                                                              \
+        name args " -> Tensor", rule, .lower = fn, .limits = F64_LIMIT                             \
+    }
 #define ROW_XLOG(name, other_scalar, self_scalar, fn)                                           \
     { name "(Tensor self, Tensor other) -> Tensor", p2o_rule_binary_float, .lower = fn },       \
     { other_scalar "(Tensor self, Scalar other) -> Tensor", p2o_rule_binary_float, .lower = fn }, \
@@ -400,7 +432,8 @@ const AtenOp p2o_ops_special[] = {
     ROW_EXACT("log1p", lower_log1p),
     ROW_EXACT("special_log1p", lower_log1p),
     ROW_XLOG("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self", lower_xlogy),
-    ROW_XLOG("special_xlogy", "special_xlogy.other_scalar", "special_xlogy.self_scalar", lower_xlogy),
+    ROW_XLOG("special_xlogy", "special_xlogy.other_scalar", "special_xlogy.self_scalar",
+             lower_xlogy),
     ROW_XLOG("special_xlog1py", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar",
              lower_xlog1py),
     ROW_EXACT("special_entr", lower_entr),
@@ -422,7 +455,8 @@ const AtenOp p2o_ops_special[] = {
     ROW_ARGS("polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
     ROW_ARGS("special_polygamma", "(int n, Tensor self)", shape_polygamma, lower_polygamma),
     ROW_ARGS("mvlgamma", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
-    ROW_ARGS("special_multigammaln", "(Tensor self, int p)", shape_multigammaln, lower_multigammaln),
+    ROW_ARGS("special_multigammaln", "(Tensor self, int p)", shape_multigammaln,
+             lower_multigammaln),
     ROW_F32("i0", lower_i0),
     ROW_F32("special_i0", lower_i0),
     ROW_F32("special_modified_bessel_i0", lower_i0),
@@ -430,6 +464,7 @@ const AtenOp p2o_ops_special[] = {
     ROW_F32("special_i1", lower_i1),
     ROW_F32("special_modified_bessel_i1", lower_i1),
     ROW_F32("special_i1e", lower_i1e),
-    { "special_spherical_bessel_j0(Tensor x) -> Tensor", p2o_rule_float, .lower = lower_spherical_j0 },
+    { "special_spherical_bessel_j0(Tensor x) -> Tensor", p2o_rule_float,
+      .lower = lower_spherical_j0 },
     { 0 },
 };

@@ -23,7 +23,8 @@ static Value *lower_resize(Lower *lo, const Call *c)
     return reshape(lo, x, out_shape(c, 0));
 }
 
-/* The dim of each tensor is filled up with zeros to chunks of one size; all that follows in a chunk is joined. */
+/* The dim of each tensor is filled up with zeros to chunks of one size; all that follows in a chunk
+ * is joined. */
 static void shape_chunk_cat(Infer *in, const Call *c)
 {
     int64_t   chunks = int_arg(c, "num_chunks");
@@ -34,8 +35,8 @@ static void shape_chunk_cat(Infer *in, const Call *c)
     Shape     head = { 0 };
     for (int i = 0; i < list_len(c, "tensors"); i++) {
         Type x = type_item(c, "tensors", i);
-        if (chunks < 1 || x.shape.rank == 0 || !must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) ||
-            (i && dim != first)) {
+        if (chunks < 1 || x.shape.rank == 0 ||
+            !must_wrap(in, int_arg(c, "dim"), x.shape.rank, &dim) || (i && dim != first)) {
             rule_fail(in, "%lld chunks of rank %d", (long long)chunks, x.shape.rank);
             return;
         }
@@ -48,7 +49,8 @@ static void shape_chunk_cat(Infer *in, const Call *c)
         }
         promote_type(&p, x);
         Dim size = p2o_dim_floordiv(t, p2o_dim_add(t, x.shape.at[dim], int_dim(in, chunks - 1)), n);
-        total = p2o_dim_add(t, total, p2o_dim_mul(t, size, p2o_shape_product(t, x.shape, dim + 1, x.shape.rank)));
+        total = p2o_dim_add(
+            t, total, p2o_dim_mul(t, size, p2o_shape_product(t, x.shape, dim + 1, x.shape.rank)));
     }
     Shape s = insert_dim(in, head, head.rank, n);
     set_out(in, c, 0, promoted(&p), insert_dim(in, s, s.rank, total));
@@ -74,10 +76,11 @@ static Value *lower_chunk_cat(Lower *lo, const Call *c)
 }
 
 const AtenOp p2o_ops_storage[] = {
-    { "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor", shape_resize,
-      .lower = lower_resize, .limits = "growth; views" },
-    { "resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor", shape_resize,
-      .lower = lower_resize, .limits = "growth; views" },
-    { "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", shape_chunk_cat, .lower = lower_chunk_cat },
+    { "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",
+      shape_resize, .lower = lower_resize, .limits = "growth; views" },
+    { "resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor",
+      shape_resize, .lower = lower_resize, .limits = "growth; views" },
+    { "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", shape_chunk_cat,
+      .lower = lower_chunk_cat },
     { 0 },
 };

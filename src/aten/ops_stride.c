@@ -1,8 +1,9 @@
-/* Views that no Reshape, Transpose or Slice says alone: diagonals, windows, given strides; and what a
- * tensor is after a write through a view.
+/* Views that no Reshape, Transpose or Slice says alone: diagonals, windows, given strides; and what
+ * a tensor is after a write through a view.
  *
- * A diagonal of a matrix is every (columns + 1)-th element of its rows in a row.  Scatters are joins of
- * what is kept and what is new, or choices by a mask, rather than indexed writes: any dtype, any size. */
+ * A diagonal of a matrix is every (columns + 1)-th element of its rows in a row.  Scatters are
+ * joins of what is kept and what is new, or choices by a mask, rather than indexed writes: any
+ * dtype, any size. */
 #include "aten/lower.h"
 
 static Dim zero_or_more(Dims *t, Dim d)
@@ -25,7 +26,8 @@ static Dim diagonal_length(Dims *t, Dim rows, Dim cols, int64_t offset)
 
 static bool two_dims(Infer *in, const Call *c, int rank_, int *i, int *j)
 {
-    if (!must_wrap(in, int_arg(c, "dim1"), rank_, i) || !must_wrap(in, int_arg(c, "dim2"), rank_, j))
+    if (!must_wrap(in, int_arg(c, "dim1"), rank_, i) ||
+        !must_wrap(in, int_arg(c, "dim2"), rank_, j))
         return false;
     if (*i == *j)
         rule_fail(in, "dim1 and dim2 are both %d", *i);
@@ -65,7 +67,8 @@ static Value *matrices_back(Lower *lo, Value *x, int i, int j)
 static Value *last_diagonal(Lower *lo, Value *x, int64_t offset)
 {
     Dims *t = lo->dims;
-    Dim   rows = size_at(x, -2), cols = size_at(x, -1), step = p2o_dim_add(t, cols, p2o_dim_int(t, 1));
+    Dim   rows = size_at(x, -2), cols = size_at(x, -1),
+        step = p2o_dim_add(t, cols, p2o_dim_int(t, 1));
     Dim   len = diagonal_length(t, rows, cols, offset);
     Dim   start = p2o_dim_add(t, p2o_dim_int(t, cols_before(offset)),
                               p2o_dim_mul(t, cols, p2o_dim_int(t, rows_before(offset))));
@@ -216,12 +219,14 @@ static void shape_fill_diagonal(Infer *in, const Call *c)
 /* Where all indices are equal; wrapped: where row * cols + col is a multiple of cols + 1. */
 static Value *lower_fill_diagonal(Lower *lo, const Call *c)
 {
-    Value *x = tensor_arg(lo, c, "self"), *fill = number_arg(lo, c, "fill_value", out_dtype(c, 0)), *mask;
+    Value *x = tensor_arg(lo, c, "self"), *fill = number_arg(lo, c, "fill_value", out_dtype(c, 0)),
+          *mask;
     int    n = rank(x);
     if (n == 2 && bool_arg(c, "wrap")) {
         Value *cols = dim_scalar(lo, size_at(x, 1));
-        Value *at = emit(lo, ONNX_Add, emit(lo, ONNX_Mul, unsqueeze(lo, iota(lo, size_at(x, 0)), 1), cols),
-                         iota(lo, size_at(x, 1)));
+        Value *at =
+            emit(lo, ONNX_Add, emit(lo, ONNX_Mul, unsqueeze(lo, iota(lo, size_at(x, 0)), 1), cols),
+                 iota(lo, size_at(x, 1)));
         Value *step = emit(lo, ONNX_Add, cols, p2o_build_int(lo->b, 1));
         mask = emit(lo, ONNX_Equal, emit(lo, ONNX_Mod, at, step), p2o_build_int(lo->b, 0));
     } else {
@@ -258,12 +263,14 @@ static void shape_unfold(Infer *in, const Call *c)
     }
     Dim over = p2o_dim_sub(in->dims, x.shape.at[dim], size);
     if (p2o_dim_lt(in->dims, over, zero) == YES && !has_open(in, over)) {
-        rule_fail(in, "windows of %s in size %s", p2o_dim_text(in->dims, size), p2o_dim_text(in->dims, x.shape.at[dim]));
+        rule_fail(in, "windows of %s in size %s", p2o_dim_text(in->dims, size),
+                  p2o_dim_text(in->dims, x.shape.at[dim]));
         return;
     }
     needs_le(in, size, x.shape.at[dim], "a window fits");
     needs_le(in, zero, size, "a window has a size");
-    Dim n = p2o_dim_add(in->dims, p2o_dim_floordiv(in->dims, over, int_dim(in, step)), int_dim(in, 1));
+    Dim n =
+        p2o_dim_add(in->dims, p2o_dim_floordiv(in->dims, over, int_dim(in, step)), int_dim(in, 1));
     set_out(in, c, 0, x.dtype, insert_dim(in, with_dim(in, x.shape, dim, n), x.shape.rank, size));
 }
 
@@ -430,7 +437,8 @@ static void shape_slice_scatter(Infer *in, const Call *c)
     Type x = type_arg(c, "self"), src = type_arg(c, "src");
     int  dim;
     Dim  from, to, step;
-    if (!written_slice(in, c, x.shape, &dim, &from, &to, &step) || !must_rank(in, c, "src", x.shape.rank))
+    if (!written_slice(in, c, x.shape, &dim, &from, &to, &step) ||
+        !must_rank(in, c, "src", x.shape.rank))
         return;
     Dim   len = p2o_dim_ceildiv(in->dims, p2o_dim_sub(in->dims, to, from), step);
     Shape s = with_dim(in, x.shape, dim, len);
@@ -495,29 +503,31 @@ const AtenOp p2o_ops_stride[] = {
       .lower = lower_diagonal, .roles = "offset:place" },
     { "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", shape_diagonal,
       .lower = lower_diagonal, .roles = "offset:place" },
-    { "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", shape_diagonal,
-      .lower = lower_diagonal, .roles = "offset:place" },
-    { "diag(Tensor self, int diagonal=0) -> Tensor", shape_diag, .lower = lower_diag, .roles = "diagonal:place" },
+    { "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+      shape_diagonal, .lower = lower_diagonal, .roles = "offset:place" },
+    { "diag(Tensor self, int diagonal=0) -> Tensor", shape_diag, .lower = lower_diag,
+      .roles = "diagonal:place" },
     { "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", shape_diag_embed,
       .lower = lower_diag_embed, .roles = "offset:place" },
     { "diagflat(Tensor self, int offset=0) -> Tensor", shape_diagflat, .lower = lower_diagflat },
-    { "fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", shape_fill_diagonal,
-      .lower = lower_fill_diagonal },
+    { "fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+      shape_fill_diagonal, .lower = lower_fill_diagonal },
     { "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape_unfold,
       .lower = lower_unfold, .varies = "size", .roles = "step:extent" },
     { "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", shape_unfold,
       .lower = lower_unfold, .varies = "size", .roles = "step:extent" },
-    { "as_strided(Tensor(a) self, " STRIDES ") -> Tensor(a)", shape_as_strided, .lower = lower_as_strided,
-      .limits = NOT_ROWS },
-    { "as_strided_copy(Tensor self, " STRIDES ") -> Tensor", shape_as_strided, .lower = lower_as_strided,
-      .limits = NOT_ROWS },
-    { "as_strided_scatter(Tensor self, Tensor src, " STRIDES ") -> Tensor", shape_as_strided_scatter,
-      .lower = lower_as_strided_scatter, .limits = NOT_ROWS },
+    { "as_strided(Tensor(a) self, " STRIDES ") -> Tensor(a)", shape_as_strided,
+      .lower = lower_as_strided, .limits = NOT_ROWS },
+    { "as_strided_copy(Tensor self, " STRIDES ") -> Tensor", shape_as_strided,
+      .lower = lower_as_strided, .limits = NOT_ROWS },
+    { "as_strided_scatter(Tensor self, Tensor src, " STRIDES ") -> Tensor",
+      shape_as_strided_scatter, .lower = lower_as_strided_scatter, .limits = NOT_ROWS },
     { "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-      shape_slice_scatter, .lower = lower_slice_scatter, .roles = "start:place end:place step:setting",
+      shape_slice_scatter, .lower = lower_slice_scatter,
+      .roles = "start:place end:place step:setting", .indexing = true },
+    { "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+      shape_select_scatter, .lower = lower_select_scatter, .roles = "index:place",
       .indexing = true },
-    { "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", shape_select_scatter,
-      .lower = lower_select_scatter, .roles = "index:place", .indexing = true },
     { "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
       shape_diagonal_scatter, .lower = lower_diagonal_scatter },
     { 0 },

@@ -1,9 +1,9 @@
-/* Numbers of the program: sizes, the arithmetic on them and on what item() gives, and the checks that
- * captures leave behind.
+/* Numbers of the program: sizes, the arithmetic on them and on what item() gives, and the checks
+ * that captures leave behind.
  *
- * An int is a Dim wherever Dims can say it; nodes for it come into being where it is used.  What they
- * cannot say, and every float and bool, is a scalar of the graph: floats are computed in float64, as
- * Python does.  What nothing but an assertion uses is dropped with it. */
+ * An int is a Dim wherever Dims can say it; nodes for it come into being where it is used.  What
+ * they cannot say, and every float and bool, is a scalar of the graph: floats are computed in
+ * float64, as Python does.  What nothing but an assertion uses is dropped with it. */
 #include "aten/lower.h"
 
 static void shape_sym_size(Infer *in, const Call *c)
@@ -45,13 +45,18 @@ static void number_binary(Infer *in, const Call *c, DimBinaryFn *op)
     if (has_float(c))
         set_float(in, c, 0);
     else
-        set_int(in, c, 0, are_ints(c) ? op(in->dims, number_type(c, 0).value, number_type(c, 1).value) : NULL);
+        set_int(in, c, 0,
+                are_ints(c) ? op(in->dims, number_type(c, 0).value, number_type(c, 1).value)
+                            : NULL);
 }
 
 static void shape_number_add(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_add); }
 static void shape_number_sub(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_sub); }
 static void shape_number_mul(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_mul); }
-static void shape_number_floordiv(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_floordiv); }
+static void shape_number_floordiv(Infer *in, const Call *c)
+{
+    number_binary(in, c, p2o_dim_floordiv);
+}
 static void shape_number_mod(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_mod); }
 static void shape_number_min(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_min); }
 static void shape_number_max(Infer *in, const Call *c) { number_binary(in, c, p2o_dim_max); }
@@ -83,8 +88,14 @@ static void shape_number_pow(Infer *in, const Call *c)
         set_int(in, c, 0, are_ints(c) ? power_of_two(in->dims, a, b) : NULL);
 }
 
-static Dim shift_left(Dims *t, Dim a, Dim b) { return p2o_dim_mul(t, a, p2o_dim_fn(t, FN_POW2, 0, b)); }
-static Dim shift_right(Dims *t, Dim a, Dim b) { return p2o_dim_floordiv(t, a, p2o_dim_fn(t, FN_POW2, 0, b)); }
+static Dim shift_left(Dims *t, Dim a, Dim b)
+{
+    return p2o_dim_mul(t, a, p2o_dim_fn(t, FN_POW2, 0, b));
+}
+static Dim shift_right(Dims *t, Dim a, Dim b)
+{
+    return p2o_dim_floordiv(t, a, p2o_dim_fn(t, FN_POW2, 0, b));
+}
 
 static Dim common_bits(Dims *t, Dim a, Dim b)
 {
@@ -109,8 +120,14 @@ static void number_bits(Infer *in, const Call *c, DimBinaryFn *op, const char *l
         rule_unsupported(in, "%s", limit);
 }
 
-static void shape_lshift(Infer *in, const Call *c) { number_bits(in, c, shift_left, "a shift by too many bits"); }
-static void shape_rshift(Infer *in, const Call *c) { number_bits(in, c, shift_right, "a shift by too many bits"); }
+static void shape_lshift(Infer *in, const Call *c)
+{
+    number_bits(in, c, shift_left, "a shift by too many bits");
+}
+static void shape_rshift(Infer *in, const Call *c)
+{
+    number_bits(in, c, shift_right, "a shift by too many bits");
+}
 
 static void shape_float_number(Infer *in, const Call *c) { set_float(in, c, 0); }
 static void shape_bool_number(Infer *in, const Call *c) { set_bool(in, c, 0); }
@@ -158,7 +175,8 @@ static DimReal real_number(const Arg *x)
                 return (DimReal){ REAL_TIMES, f, whole_number(&d->args[1 - i]) };
     if ((d = made_by(x, "_operator::truediv")) != NULL && p2o_number_is_const(&d->args[1], &f))
         return (DimReal){ REAL_OVER, f, whole_number(&d->args[0]) };
-    if ((d = made_by(x, "_operator::pow")) != NULL && p2o_number_is_const(&d->args[1], &f) && f == 0.5)
+    if ((d = made_by(x, "_operator::pow")) != NULL && p2o_number_is_const(&d->args[1], &f) &&
+        f == 0.5)
         return (DimReal){ REAL_SQRT, 0, whole_number(&d->args[0]) };
     if ((d = made_by(x, "torch::_sym_sqrt")) != NULL)
         return (DimReal){ REAL_SQRT, 0, whole_number(&d->args[0]) };
@@ -248,7 +266,10 @@ static DType number_dtype(const Call *c)
     return has_float(c) || c->outs[0]->type.kind == TY_FLOAT ? DT_F64 : DT_I64;
 }
 
-static Value *operand(Lower *lo, const Call *c, int i, DType t) { return p2o_arg_value(lo, &c->args[i], t); }
+static Value *operand(Lower *lo, const Call *c, int i, DType t)
+{
+    return p2o_arg_value(lo, &c->args[i], t);
+}
 
 static Value *binary_node(Lower *lo, const Call *c, OnnxOp op)
 {
@@ -331,7 +352,10 @@ static Value *rounded_number(Lower *lo, const Call *c, OnnxOp op)
 
 /* Cast cuts toward zero. */
 static Value *lower_sym_int(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_NONE); }
-static Value *lower_math_floor(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Floor); }
+static Value *lower_math_floor(Lower *lo, const Call *c)
+{
+    return rounded_number(lo, c, ONNX_Floor);
+}
 static Value *lower_math_ceil(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Ceil); }
 static Value *lower_round(Lower *lo, const Call *c) { return rounded_number(lo, c, ONNX_Round); }
 
@@ -356,10 +380,22 @@ static Value *compared(Lower *lo, const Call *c, OnnxOp op, DimAskFn *ask, int l
     return emit(lo, op, operand(lo, c, 0, t), operand(lo, c, 1, t));
 }
 
-static Value *lower_number_eq(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Equal, p2o_dim_eq, 0); }
-static Value *lower_number_ne(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, lower_number_eq(lo, c)); }
-static Value *lower_number_lt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Less, p2o_dim_lt, 0); }
-static Value *lower_number_gt(Lower *lo, const Call *c) { return compared(lo, c, ONNX_Greater, p2o_dim_lt, 1); }
+static Value *lower_number_eq(Lower *lo, const Call *c)
+{
+    return compared(lo, c, ONNX_Equal, p2o_dim_eq, 0);
+}
+static Value *lower_number_ne(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_Not, lower_number_eq(lo, c));
+}
+static Value *lower_number_lt(Lower *lo, const Call *c)
+{
+    return compared(lo, c, ONNX_Less, p2o_dim_lt, 0);
+}
+static Value *lower_number_gt(Lower *lo, const Call *c)
+{
+    return compared(lo, c, ONNX_Greater, p2o_dim_lt, 1);
+}
 
 static Value *lower_number_le(Lower *lo, const Call *c)
 {
@@ -380,7 +416,10 @@ static Value *logic_node(Lower *lo, const Call *c, OnnxOp op)
 
 static Value *lower_number_and(Lower *lo, const Call *c) { return logic_node(lo, c, ONNX_And); }
 static Value *lower_number_or(Lower *lo, const Call *c) { return logic_node(lo, c, ONNX_Or); }
-static Value *lower_sym_not(Lower *lo, const Call *c) { return emit(lo, ONNX_Not, operand(lo, c, 0, DT_BOOL)); }
+static Value *lower_sym_not(Lower *lo, const Call *c)
+{
+    return emit(lo, ONNX_Not, operand(lo, c, 0, DT_BOOL));
+}
 
 static Value *lower_ite(Lower *lo, const Call *c)
 {
@@ -388,13 +427,20 @@ static Value *lower_ite(Lower *lo, const Call *c)
     DType    t = k == TY_FLOAT ? DT_F64 : k == TY_BOOL ? DT_BOOL : DT_I64;
     if (is_said_by_dims(c))
         return NULL;
-    return choose(lo, number_arg(lo, c, "b", DT_BOOL), number_arg(lo, c, "t", t), number_arg(lo, c, "f", t));
+    return choose(lo, number_arg(lo, c, "b", DT_BOOL), number_arg(lo, c, "t", t),
+                  number_arg(lo, c, "f", t));
 }
 
-#define ROW_NUMBER(name, rule, fn) { "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule, .lower = fn }
+#define ROW_NUMBER(name, rule, fn)                                                                 \
+    {                                                                                              \
+        "_operator::" name "(Scalar a, Scalar b) -> Scalar", rule, .lower = fn                     \
+    }
 /* What is compared is asserted, or chosen by: no number of the model. */
-#define ROW_COMPARED(name, fn) \
-    { "_operator::" name "(Scalar a, Scalar b) -> Scalar", shape_bool_number, .lower = fn, .roles = "a:none b:none" }
+#define ROW_COMPARED(name, fn)                                                                     \
+    {                                                                                              \
+        "_operator::" name "(Scalar a, Scalar b) -> Scalar", shape_bool_number,                    \
+            .lower = fn, .roles = "a:none b:none"                                                  \
+    }
 
 /* What Python asserted of sizes. */
 static void shape_assert(Infer *in, const Call *c)
@@ -418,7 +464,8 @@ static void shape_assert(Infer *in, const Call *c)
 const AtenOp p2o_ops_sym[] = {
     { "sym_size.int(Tensor self, int dim) -> SymInt", shape_sym_size },
     { "sym_numel(Tensor self) -> SymInt", shape_sym_numel },
-    { "sym_storage_offset(Tensor self) -> SymInt", shape_sym_offset, .limits = "only as something that is asserted" },
+    { "sym_storage_offset(Tensor self) -> SymInt", shape_sym_offset,
+      .limits = "only as something that is asserted" },
     ROW_NUMBER("add", shape_number_add, lower_number_add),
     ROW_NUMBER("sub", shape_number_sub, lower_number_sub),
     ROW_NUMBER("mul", shape_number_mul, lower_number_mul),
@@ -443,8 +490,8 @@ const AtenOp p2o_ops_sym[] = {
     { "math::trunc(Scalar x) -> Scalar", shape_trunc, .lower = lower_sym_int },
     { "math::floor(Scalar x) -> Scalar", shape_floor, .lower = lower_math_floor },
     { "math::ceil(Scalar x) -> Scalar", shape_ceil, .lower = lower_math_ceil },
-    { "builtins::round(Scalar number, int? ndigits=None) -> Scalar", shape_round, .lower = lower_round,
-      .limits = "no ndigits" },
+    { "builtins::round(Scalar number, int? ndigits=None) -> Scalar", shape_round,
+      .lower = lower_round, .limits = "no ndigits" },
     { "torch::sym_int(Scalar a) -> Scalar", shape_trunc, .lower = lower_sym_int },
     { "torch::sym_float(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_float },
     { "torch::_sym_sqrt(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_sqrt },
@@ -460,7 +507,7 @@ const AtenOp p2o_ops_sym[] = {
       p2o_rule_none, .roles = "size:none stride:none" },
     { "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none,
       .roles = "size:none min:none max:none" },
-    { "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", p2o_rule_none,
-      .roles = "size:none min:none max:none" },
+    { "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()",
+      p2o_rule_none, .roles = "size:none min:none max:none" },
     { 0 },
 };

@@ -1,10 +1,12 @@
-/* Elementary functions of one tensor; integers and bool become f32 where the result is no whole number. */
+/* Elementary functions of one tensor; integers and bool become f32 where the result is no whole
+ * number. */
 #include "aten/lower.h"
 
 #include <float.h>
 #include <math.h>
 
-static const double LN_2 = 0.69314718055994530942, LN_10 = 2.30258509299404568402, PI = 3.14159265358979323846;
+static const double LN_2 = 0.69314718055994530942, LN_10 = 2.30258509299404568402,
+                    PI = 3.14159265358979323846;
 
 /* Rounding leaves integers alone. */
 static Value *rounded(Lower *lo, const Call *c, OnnxOp op)
@@ -65,11 +67,15 @@ static Value *lower_sign(Lower *lo, const Call *c)
 static Value *lower_itself(Lower *lo, const Call *c) { return tensor_arg(lo, c, "self"); }
 
 /* The argument of a function that takes several steps. */
-static Value *float_self(Lower *lo, const Call *c) { return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0))); }
+static Value *float_self(Lower *lo, const Call *c)
+{
+    return tensor_as(lo, c, "self", wide_of(out_dtype(c, 0)));
+}
 
 static Value *lower_rsqrt(Lower *lo, const Call *c)
 {
-    return emit(lo, ONNX_Reciprocal, emit(lo, ONNX_Sqrt, tensor_as(lo, c, "self", out_dtype(c, 0))));
+    return emit(lo, ONNX_Reciprocal,
+                emit(lo, ONNX_Sqrt, tensor_as(lo, c, "self", out_dtype(c, 0))));
 }
 
 static Value *lower_exp2(Lower *lo, const Call *c)
@@ -140,9 +146,11 @@ static Value *lower_nan_to_num(Lower *lo, const Call *c)
     double most = largest(t), inf = (double)INFINITY;
     y = emit(lo, ONNX_Clip, x, num(lo, t, -most), num(lo, t, most));
     if (has_arg(c, "posinf"))
-        y = choose(lo, emit(lo, ONNX_Equal, x, num(lo, t, inf)), num(lo, t, float_arg(c, "posinf")), y);
+        y = choose(lo, emit(lo, ONNX_Equal, x, num(lo, t, inf)), num(lo, t, float_arg(c, "posinf")),
+                   y);
     if (has_arg(c, "neginf"))
-        y = choose(lo, emit(lo, ONNX_Equal, x, num(lo, t, -inf)), num(lo, t, float_arg(c, "neginf")), y);
+        y = choose(lo, emit(lo, ONNX_Equal, x, num(lo, t, -inf)),
+                   num(lo, t, float_arg(c, "neginf")), y);
     double nan = has_arg(c, "nan") ? float_arg(c, "nan") : 0;
     return choose(lo, emit(lo, ONNX_IsNaN, x), num(lo, t, nan), y);
 }
@@ -162,7 +170,10 @@ static Value *lower_angle(Lower *lo, const Call *c)
 #define ROW_SAME_FN(name, fn)  { UNARY(name), p2o_rule_same, .lower = fn }
 #define ROW_FLOAT_FN(name, fn) { UNARY(name), p2o_rule_float, .lower = fn }
 /* A real number is its own conjugate and real part. */
-#define ROW_REAL(name) { name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_itself }
+#define ROW_REAL(name)                                                                             \
+    {                                                                                              \
+        name "(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_itself                 \
+    }
 const AtenOp p2o_ops_unary[] = {
     ROW_SAME("neg", ONNX_Neg),
     ROW_SAME("negative", ONNX_Neg),
@@ -220,7 +231,8 @@ const AtenOp p2o_ops_unary[] = {
     ROW_FLOAT_FN("sinc", lower_sinc),
     ROW_FLOAT_FN("special_sinc", lower_sinc),
     { "logit(Tensor self, float? eps=None) -> Tensor", p2o_rule_float, .lower = lower_logit },
-    { "special_logit(Tensor self, float? eps=None) -> Tensor", p2o_rule_float, .lower = lower_logit },
+    { "special_logit(Tensor self, float? eps=None) -> Tensor", p2o_rule_float,
+      .lower = lower_logit },
     { "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
       p2o_rule_same, .lower = lower_nan_to_num },
     { 0 },

@@ -1,7 +1,7 @@
 /* Views that one Reshape, Transpose, Expand, Slice or Gather says.
  *
- * The `_copy` variants and those PyTorch lets copy mean the same: what is shared with whom is settled
- * before, in functional.c. */
+ * The `_copy` variants and those PyTorch lets copy mean the same: what is shared with whom is
+ * settled before, in functional.c. */
 #include "aten/lower.h"
 
 static void reshape_to(Infer *in, const Call *c, const char *name)
@@ -65,7 +65,8 @@ static void shape_unflatten(Infer *in, const Call *c)
         !reshaped(in, c, slice_shape(x.shape, dim, dim + 1), shape_list(in, c, "sizes"), &sizes))
         return;
     Shape head = concat_shapes(in, slice_shape(x.shape, 0, dim), sizes);
-    set_out(in, c, 0, x.dtype, concat_shapes(in, head, slice_shape(x.shape, dim + 1, x.shape.rank)));
+    set_out(in, c, 0, x.dtype,
+            concat_shapes(in, head, slice_shape(x.shape, dim + 1, x.shape.rank)));
 }
 
 typedef bool PermFn(const Call *c, int rank, int64_t *perm);
@@ -91,7 +92,8 @@ static bool perm_permute(const Call *c, int rank_, int64_t *perm)
     bool seen[MAX_RANK] = { 0 };
     for (int i = 0; i < rank_; i++) {
         int k;
-        if (list_len(c, "dims") != rank_ || !p2o_wrap_dim(int_item(c, "dims", i), rank_, false, &k) || seen[k])
+        if (list_len(c, "dims") != rank_ ||
+            !p2o_wrap_dim(int_item(c, "dims", i), rank_, false, &k) || seen[k])
             return false;
         seen[k] = true;
         perm[i] = k;
@@ -130,14 +132,16 @@ static bool perm_mt(const Call *c, int rank_, int64_t *perm)
 }
 
 /* source[i] goes to destination[i]; the others fill what is left, in order. */
-static bool moved_dims(int n, const int64_t *source, const int64_t *destination, int rank_, int64_t *perm)
+static bool moved_dims(int n, const int64_t *source, const int64_t *destination, int rank_,
+                       int64_t *perm)
 {
     bool taken[MAX_RANK] = { 0 };
     for (int i = 0; i < rank_; i++)
         perm[i] = -1;
     for (int i = 0; i < n; i++) {
         int from, to;
-        if (!p2o_wrap_dim(source[i], rank_, true, &from) || !p2o_wrap_dim(destination[i], rank_, true, &to))
+        if (!p2o_wrap_dim(source[i], rank_, true, &from) ||
+            !p2o_wrap_dim(destination[i], rank_, true, &to))
             return false;
         if (rank_ == 0)
             continue;
@@ -157,8 +161,8 @@ static bool moved_dims(int n, const int64_t *source, const int64_t *destination,
 
 static bool perm_movedim(const Call *c, int rank_, int64_t *perm)
 {
-    return moved_dims(1, (int64_t[]){ int_arg(c, "source") }, (int64_t[]){ int_arg(c, "destination") },
-                      rank_, perm);
+    return moved_dims(1, (int64_t[]){ int_arg(c, "source") },
+                      (int64_t[]){ int_arg(c, "destination") }, rank_, perm);
 }
 
 static bool perm_movedim_list(const Call *c, int rank_, int64_t *perm)
@@ -237,7 +241,8 @@ static void expand_to(Infer *in, const Call *c, Shape to)
         }
         if (keep)
             at[i] = have;
-        else if (have && !is_one_beside(in, have, at[i]) && !must_equal(in, c, have, at[i], "size to expand"))
+        else if (have && !is_one_beside(in, have, at[i]) &&
+                 !must_equal(in, c, have, at[i], "size to expand"))
             return;
     }
     set_out(in, c, 0, x.dtype, (Shape){ to.rank, at });
@@ -282,7 +287,8 @@ static void atleast_rank(Infer *in, const Call *c, int n)
 {
     if (c->args[0].kind != ARG_LIST)
         set_out(in, c, 0, type_arg(c, "self").dtype, at_least(in, shape_arg(c, "self"), n));
-    for (int i = 0; c->args[0].kind == ARG_LIST && i < nouts(c) && i < list_len(c, "tensors"); i++) {
+    for (int i = 0; c->args[0].kind == ARG_LIST && i < nouts(c) && i < list_len(c, "tensors");
+         i++) {
         Type x = type_item(c, "tensors", i);
         set_out(in, c, i, x.dtype, at_least(in, x.shape, n));
     }
@@ -331,7 +337,8 @@ static bool squeezed_dims(const Call *c, Shape s, bool *goes)
     return true;
 }
 
-/* A size that may or may not be 1 would make the rank depend on the data: what was 1 at capture must be. */
+/* A size that may or may not be 1 would make the rank depend on the data: what was 1 at capture
+ * must be. */
 static bool dropped_are_one(Infer *in, const Call *c, Shape s)
 {
     bool    goes[MAX_RANK];
@@ -422,12 +429,15 @@ static void shape_select(Infer *in, const Call *c)
         return;
     Dim index = dim_arg(c, "index"), size = x.shape.at[dim];
     Dim over = p2o_dim_add(in->dims, index, size);
-    if (p2o_dim_le(in->dims, size, index) == YES || p2o_dim_lt(in->dims, over, int_dim(in, 0)) == YES) {
-        rule_fail(in, "index %s for size %s", p2o_dim_text(in->dims, index), p2o_dim_text(in->dims, size));
+    if (p2o_dim_le(in->dims, size, index) == YES ||
+        p2o_dim_lt(in->dims, over, int_dim(in, 0)) == YES) {
+        rule_fail(in, "index %s for size %s", p2o_dim_text(in->dims, index),
+                  p2o_dim_text(in->dims, size));
         return;
     }
     bool back = p2o_dim_lt(in->dims, index, int_dim(in, 0)) == YES;
-    needs_le(in, back ? p2o_dim_neg(in->dims, index) : p2o_dim_add(in->dims, index, int_dim(in, 1)), size, "the index is inside");
+    needs_le(in, back ? p2o_dim_neg(in->dims, index) : p2o_dim_add(in->dims, index, int_dim(in, 1)),
+             size, "the index is inside");
     set_out(in, c, 0, x.dtype, without_dim(in, x.shape, dim));
 }
 
@@ -491,11 +501,12 @@ static Value *lower_narrow_at(Lower *lo, const Call *c)
     Value *x = tensor_arg(lo, c, "self");
     int    dim;
     p2o_wrap_dim(int_arg(c, "dim"), rank(x), false, &dim);
-    Value *start = reshape(lo, tensor_as(lo, c, "start", DT_I64), (Shape){ 1, (Dim[]){ p2o_dim_int(lo->dims, 1) } });
+    Value *start = reshape(lo, tensor_as(lo, c, "start", DT_I64),
+                           (Shape){ 1, (Dim[]){ p2o_dim_int(lo->dims, 1) } });
     Value *back = emit(lo, ONNX_Add, start, dim_value(lo, size_at(x, dim)));
     Value *from = emit(lo, ONNX_Where, emit(lo, ONNX_Less, start, INTS(lo, 0)), back, start);
-    return emit(lo, ONNX_Slice, x, from, emit(lo, ONNX_Add, from, dim_value(lo, dim_arg(c, "length"))),
-                INTS(lo, dim));
+    return emit(lo, ONNX_Slice, x, from,
+                emit(lo, ONNX_Add, from, dim_value(lo, dim_arg(c, "length"))), INTS(lo, dim));
 }
 
 /* A slice of the whole axis. */
@@ -503,15 +514,17 @@ static bool idle_slice(Dims *t, const Call *c, int arg, int i, Shape self, Dim *
 {
     const char *name = c->schema->args[arg].name;
     (void)i;
-    *number = same(name, "end") ? dim_at(self, axis_arg(c, "dim", self.rank)) : p2o_dim_int(t, same(name, "step"));
+    *number = same(name, "end") ? dim_at(self, axis_arg(c, "dim", self.rank))
+                                : p2o_dim_int(t, same(name, "step"));
     return c->schema->args[arg].base == SB_SYMINT;
 }
 
 static bool idle_narrow(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number)
 {
     (void)i;
-    *number = same(c->schema->args[arg].name, "length") ? dim_at(self, axis_arg(c, "dim", self.rank))
-                                                        : p2o_dim_int(t, 0);
+    *number = same(c->schema->args[arg].name, "length")
+                  ? dim_at(self, axis_arg(c, "dim", self.rank))
+                  : p2o_dim_int(t, 0);
     return c->schema->args[arg].base == SB_SYMINT;
 }
 
@@ -527,7 +540,8 @@ static bool idle_narrow(Dims *t, const Call *c, int arg, int i, Shape self, Dim 
 
 const AtenOp p2o_ops_view[] = {
     VIEWS("view", "", ", SymInt[] size", shape_view, lower_view, .reshapes = true),
-    { "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view, .reshapes = true },
+    { "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view,
+      .reshapes = true },
     { "_reshape_copy(Tensor self, SymInt[] size) -> Tensor", shape_view, .lower = lower_view },
     VIEWS("_reshape_alias", "", ", SymInt[] size, SymInt[] stride", shape_view, lower_view),
     VIEW("reshape", ", SymInt[] shape", shape_reshape, lower_view, .reshapes = true),
@@ -542,15 +556,18 @@ const AtenOp p2o_ops_view[] = {
     VIEWS("t", "", "", shape_t, lower_t),
     VIEWS("permute", "", ", int[] dims", shape_permute, lower_permute),
     VIEW("movedim.int", ", int source, int destination", shape_movedim, lower_movedim),
-    VIEW("movedim.intlist", ", int[] source, int[] destination", shape_movedim_list, lower_movedim_list),
+    VIEW("movedim.intlist", ", int[] source, int[] destination", shape_movedim_list,
+         lower_movedim_list),
     VIEW("moveaxis.int", ", int source, int destination", shape_movedim, lower_movedim),
-    VIEW("moveaxis.intlist", ", int[] source, int[] destination", shape_movedim_list, lower_movedim_list),
+    VIEW("moveaxis.intlist", ", int[] source, int[] destination", shape_movedim_list,
+         lower_movedim_list),
     VIEW("numpy_T", "", shape_numpy_t, lower_numpy_t),
     VIEW("mT", "", shape_mt, lower_mt),
     VIEW("mH", "", shape_adjoint, lower_mt),
     VIEW("adjoint", "", shape_adjoint, lower_mt),
     VIEW("matrix_H", "", shape_adjoint, lower_mt),
-    VIEWS("expand", "", ", SymInt[] size, *, bool implicit=False", shape_expand, lower_expand, .expands = true),
+    VIEWS("expand", "", ", SymInt[] size, *, bool implicit=False", shape_expand, lower_expand,
+          .expands = true),
     VIEW("expand_as", ", Tensor other", shape_expand_as, lower_expand, .expands = true),
     VIEW("broadcast_to", ", SymInt[] size", shape_expand, lower_expand, .expands = true),
     { "broadcast_tensors(Tensor[] tensors) -> Tensor[]", shape_broadcast_tensors,
@@ -563,15 +580,15 @@ const AtenOp p2o_ops_view[] = {
     ATLEAST("atleast_2d", shape_atleast_2d),
     ATLEAST("atleast_3d", shape_atleast_3d),
     VIEWS("slice", ".Tensor", ", int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
-          shape_slice, lower_slice, .roles = "start:place end:place step:setting",
-          .indexing = true, .idle = idle_slice),
-    VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select, .roles = "index:place",
-          .indexing = true),
+          shape_slice, lower_slice, .roles = "start:place end:place step:setting", .indexing = true,
+          .idle = idle_slice),
+    VIEWS("select", ".int", ", int dim, SymInt index", shape_select, lower_select,
+          .roles = "index:place", .indexing = true),
     VIEWS("narrow", "", ", int dim, SymInt start, SymInt length", shape_narrow, lower_narrow,
           .roles = "start:place", .idle = idle_narrow),
     VIEW("narrow.Tensor", ", int dim, Tensor start, SymInt length", shape_narrow, lower_narrow_at),
-    VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same, lower_same,
-         .idle = p2o_idle_copy),
+    VIEW("contiguous", ", *, MemoryFormat memory_format=contiguous_format", p2o_rule_same,
+         lower_same, .idle = p2o_idle_copy),
     { "alias_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
     { "detach_copy(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_same },
     { 0 },

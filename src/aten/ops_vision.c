@@ -32,7 +32,8 @@ static Value *lower_grid_sampler(Lower *lo, const Call *c)
         return unsupported(lo, c, "interpolation mode %lld, padding mode %lld", (long long)mode,
                            (long long)padding);
     if (rank(x) == 5 && (lo->opset < 20 || mode == 2))
-        return unsupported(lo, c, "%s", mode == 2 ? "cubic sampling in three dims" : "three dims before opset 20");
+        return unsupported(
+            lo, c, "%s", mode == 2 ? "cubic sampling in three dims" : "three dims before opset 20");
     return emit_with(lo, ONNX_GridSample,
                      ATTRS(attr_str("mode", (lo->opset >= 20 ? modes : old_modes)[mode]),
                            attr_str("padding_mode", paddings[padding]),
@@ -66,15 +67,16 @@ static Value *theta_column(Lower *lo, Value *theta, int k, int n)
     return emit(lo, ONNX_Unsqueeze, v, ints_const(lo, (const int64_t[]){ 1, 2, 3 }, (size_t)n));
 }
 
-/* Places of n elements whose outer edges are at -1 and 1, or whose centres are when corners are aligned:
- * (2 i - (n - 1)) / n, or / (n - 1), and 0 for a single one. */
+/* Places of n elements whose outer edges are at -1 and 1, or whose centres are when corners are
+ * aligned: (2 i - (n - 1)) / n, or / (n - 1), and 0 for a single one. */
 static Value *affine_steps(Lower *lo, Dim n, bool align_corners, DType t, int trailing)
 {
     Dim    one = p2o_dim_int(lo->dims, 1), rest = p2o_dim_sub(lo->dims, n, one);
     Dim    by = align_corners ? p2o_dim_max(lo->dims, rest, one) : n;
     Value *at = emit(lo, ONNX_Sub, range_of(lo, n, 2), dim_value(lo, rest));
     at = emit(lo, ONNX_Div, cast(lo, at, t), cast(lo, dim_value(lo, by), t));
-    return emit(lo, ONNX_Unsqueeze, at, ints_const(lo, (const int64_t[]){ 1, 2, 3 }, (size_t)trailing));
+    return emit(lo, ONNX_Unsqueeze, at,
+                ints_const(lo, (const int64_t[]){ 1, 2, 3 }, (size_t)trailing));
 }
 
 static bool is_longer_than_one(Lower *lo, Shape size)
@@ -85,7 +87,8 @@ static bool is_longer_than_one(Lower *lo, Shape size)
     return true;
 }
 
-/* theta times (x, y, ..., 1), x along the last axis.  AffineGrid has a single aligned step at -1. */
+/* theta times (x, y, ..., 1), x along the last axis.  AffineGrid has a single aligned step at
+ * -1. */
 static Value *lower_affine_grid(Lower *lo, const Call *c)
 {
     Value *theta = tensor_arg(lo, c, "theta"), *sum = NULL;
@@ -117,8 +120,8 @@ static void shape_nms(Infer *in, const Call *c)
     set_out(in, c, 0, DT_I64, (Shape){ 1, &kept });
 }
 
-/* One batch of one class; of (batch, class, box) the box, best first.  Which of a box's corners come
- * first makes no difference to areas. */
+/* One batch of one class; of (batch, class, box) the box, best first.  Which of a box's corners
+ * come first makes no difference to areas. */
 static Value *lower_nms(Lower *lo, const Call *c)
 {
     Value *boxes = tensor_arg(lo, c, "dets"), *scores = tensor_arg(lo, c, "scores");
@@ -130,7 +133,8 @@ static Value *lower_nms(Lower *lo, const Call *c)
     Value *most = dim_value(lo, size_at(boxes, 0));
     boxes = unsqueeze(lo, cast(lo, boxes, DT_F32), 0);
     scores = emit(lo, ONNX_Unsqueeze, cast(lo, scores, DT_F32), INTS(lo, 0, 1));
-    Value *found = emit(lo, ONNX_NonMaxSuppression, boxes, scores, most, num(lo, DT_F32, threshold));
+    Value *found =
+        emit(lo, ONNX_NonMaxSuppression, boxes, scores, most, num(lo, DT_F32, threshold));
     return select_axis(lo, found, 1, p2o_dim_int(lo->dims, 2));
 }
 
@@ -141,7 +145,8 @@ static void shape_roi_align(Infer *in, const Call *c)
     if (!must_rank(in, c, "input", 4) || !must_rank(in, c, "rois", 2) ||
         !must_equal(in, c, rois.at[1], int_dim(in, 5), "batch and coordinates of a box"))
         return;
-    Dim at[] = { rois.at[0], x.shape.at[1], dim_arg(c, "pooled_height"), dim_arg(c, "pooled_width") };
+    Dim at[] = { rois.at[0], x.shape.at[1], dim_arg(c, "pooled_height"),
+                 dim_arg(c, "pooled_width") };
     set_out(in, c, 0, x.dtype, (Shape){ 4, at });
 }
 
@@ -173,10 +178,11 @@ static void shape_deform_conv(Infer *in, const Call *c)
     Shape   w = shape_arg(c, "weight");
     Dims   *t = in->dims;
     int64_t v[3], groups;
-    if (!must_rank(in, c, "input", 4) || !must_rank(in, c, "weight", 4) || !must_rank(in, c, "offset", 4) ||
-        !const_dim(in, dim_arg(c, "groups"), "groups", &groups) ||
+    if (!must_rank(in, c, "input", 4) || !must_rank(in, c, "weight", 4) ||
+        !must_rank(in, c, "offset", 4) || !const_dim(in, dim_arg(c, "groups"), "groups", &groups) ||
         !const_dim(in, dim_arg(c, "offset_groups"), "offset_groups", &v[0]) ||
-        !must_equal(in, c, x.shape.at[1], p2o_dim_mul(t, w.at[1], int_dim(in, groups)), "input channels"))
+        !must_equal(in, c, x.shape.at[1], p2o_dim_mul(t, w.at[1], int_dim(in, groups)),
+                    "input channels"))
         return;
     Dim at[4] = { x.shape.at[0], w.at[0] };
     for (int i = 0; i < 2; i++) {
@@ -188,7 +194,8 @@ static void shape_deform_conv(Infer *in, const Call *c)
             return;
         }
         Dim steps = p2o_dim_mul(t, p2o_dim_sub(t, w.at[2 + i], int_dim(in, 1)), int_dim(in, v[2]));
-        Dim room = p2o_dim_sub(t, p2o_dim_add(t, x.shape.at[2 + i], int_dim(in, 2 * v[1] - 1)), steps);
+        Dim room =
+            p2o_dim_sub(t, p2o_dim_add(t, x.shape.at[2 + i], int_dim(in, 2 * v[1] - 1)), steps);
         at[2 + i] = p2o_dim_add(t, p2o_dim_floordiv(t, room, int_dim(in, v[0])), int_dim(in, 1));
     }
     set_out(in, c, 0, x.dtype, (Shape){ 4, at });
@@ -204,25 +211,30 @@ static Value *lower_deform_conv(Lower *lo, const Call *c)
     dilation[1] = int_arg(c, "dilation_w");
     pads[0] = pads[2] = int_arg(c, "pad_h");
     pads[1] = pads[3] = int_arg(c, "pad_w");
-    return emit_with(lo, ONNX_DeformConv,
-                     ATTRS(attr_ints("strides", stride, 2), attr_ints("pads", pads, 4),
-                           attr_ints("dilations", dilation, 2), attr_int("group", int_arg(c, "groups")),
-                           attr_int("offset_group", int_arg(c, "offset_groups"))),
-                     tensor_arg(lo, c, "input"), tensor_arg(lo, c, "weight"), tensor_arg(lo, c, "offset"),
-                     tensor_arg(lo, c, "bias"), bool_arg(c, "use_mask") ? tensor_arg(lo, c, "mask") : NULL);
+    return emit_with(
+        lo, ONNX_DeformConv,
+        ATTRS(attr_ints("strides", stride, 2), attr_ints("pads", pads, 4),
+              attr_ints("dilations", dilation, 2), attr_int("group", int_arg(c, "groups")),
+              attr_int("offset_group", int_arg(c, "offset_groups"))),
+        tensor_arg(lo, c, "input"), tensor_arg(lo, c, "weight"), tensor_arg(lo, c, "offset"),
+        tensor_arg(lo, c, "bias"), bool_arg(c, "use_mask") ? tensor_arg(lo, c, "mask") : NULL);
 }
 
-#define GRID_SAMPLER_ROW(name)                                                                          \
-    { name "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", \
-      shape_grid_sampler, .lower = lower_grid_sampler, .limits = "three dims from opset 20 on, not cubic" }
+#define GRID_SAMPLER_ROW(name)                                                                                     \
+    {                                                                                                              \
+        name                                                                                                       \
+            "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", \
+            shape_grid_sampler, .lower = lower_grid_sampler,                                                       \
+                                .limits = "three dims from opset 20 on, not cubic"                                 \
+    }
 
 const AtenOp p2o_ops_vision[] = {
     GRID_SAMPLER_ROW("grid_sampler"),
     GRID_SAMPLER_ROW("grid_sampler_2d"),
     GRID_SAMPLER_ROW("grid_sampler_3d"),
     GRID_SAMPLER_ROW("_grid_sampler_2d_cpu_fallback"),
-    { "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", shape_affine_grid,
-      .lower = lower_affine_grid },
+    { "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+      shape_affine_grid, .lower = lower_affine_grid },
     { "torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", shape_nms,
       .lower = lower_nms, .limits = "not float64" },
     { "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",

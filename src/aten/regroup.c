@@ -3,8 +3,8 @@
  * A reshape keeps the elements in order, so both shapes split, left to right, into groups of equal
  * product; the captured sizes say where.  Inside a group sizes follow from each other: one unknown
  * is solved for, a group of numbers stays numbers, and a symbol goes to the one unknown that it can
- * be part of.  Where it could be part of several, it is left until other calls have settled some of them;
- * what is unsettled in the end is refused. */
+ * be part of.  Where it could be part of several, it is left until other calls have settled some of
+ * them; what is unsettled in the end is refused. */
 #include "aten/infer.h"
 
 typedef struct Hints {
@@ -22,13 +22,17 @@ typedef struct Group {
 
 bool is_soft(const Infer *in, Dim d)
 {
-    return d && p2o_dim_is_sym(d) && p2o_role(in->bind, d) == ROLE_SOFT && !p2o_is_bound(in->bind, d);
+    return d && p2o_dim_is_sym(d) && p2o_role(in->bind, d) == ROLE_SOFT &&
+           !p2o_is_bound(in->bind, d);
 }
 
 bool has_open(const Infer *in, Dim d) { return p2o_has_soft(in->bind, d); }
 
 /* A -1, or the open size that took its place. */
-static bool is_hole(const Infer *in, Dim d) { return !d || (is_soft(in, d) && p2o_is_hole(in->bind, d)); }
+static bool is_hole(const Infer *in, Dim d)
+{
+    return !d || (is_soft(in, d) && p2o_is_hole(in->bind, d));
+}
 
 static bool has_soft(const Infer *in, Shape s)
 {
@@ -97,8 +101,8 @@ static bool leave_unsettled(Infer *in, Dim what)
 
 enum { MAX_FACTORS = 8 };
 
-/* The factors of a size go to the unknowns that they divide in every capture; what is left of each unknown
- * is a number.  Or, with parts, to those that are a part of them: 10 of 20 may be s//2. */
+/* The factors of a size go to the unknowns that they divide in every capture; what is left of each
+ * unknown is a number.  Or, with parts, to those that are a part of them: 10 of 20 may be s//2. */
 typedef struct Spread {
     Infer *in;
     int    n, nfactor, hole;    /* hole: the unknown that is a -1; -1: none */
@@ -127,7 +131,8 @@ static bool add_factors(Spread *s, Dim d)
     for (int i = 0; first && i < first->natom; i++)
         for (Dim q; ok && (q = p2o_dim_exact_div(s->in->dims, d, first->atom[i])); d = q)
             ok = add_factor(s, first->atom[i]);
-    return ok && first && (p2o_dim_is_int(d, NULL) || add_factor(s, p2o_dim_without_number(s->in->dims, d)));
+    return ok && first &&
+           (p2o_dim_is_int(d, NULL) || add_factor(s, p2o_dim_without_number(s->in->dims, d)));
 }
 
 static void count_way(Spread *s)
@@ -140,7 +145,8 @@ static void count_way(Spread *s)
         whole[i] = p2o_dim_mul(s->in->dims, s->value[i], int_dim(s->in, s->left[i].at[0]));
         whole[i] = p2o_dim_floordiv(s->in->dims, whole[i], int_dim(s->in, s->part[i].at[0]));
         differs |= whole[i] != s->found[i];
-        plain &= i == s->hole || p2o_dim_is_int(s->value[i], NULL) || (s->left[i].at[0] == 1 && s->part[i].at[0] == 1);
+        plain &= i == s->hole || p2o_dim_is_int(s->value[i], NULL) ||
+                 (s->left[i].at[0] == 1 && s->part[i].at[0] == 1);
     }
     s->ways += differs || !s->ways;
     s->plain = plain;
@@ -153,7 +159,8 @@ static bool take_factor(Spread *s, int k, int i)
     if (hints_divide(s->in, &s->left[i], &s->hint[k], &s->left[i]))
         return true;
     return s->parts && is_same_number(s->in, &s->part[i]) && s->part[i].at[0] == 1 &&
-           hints_divide(s->in, &s->hint[k], &s->left[i], &s->part[i]) && hints_divide(s->in, &s->left[i], &s->left[i], &s->left[i]);
+           hints_divide(s->in, &s->hint[k], &s->left[i], &s->part[i]) &&
+           hints_divide(s->in, &s->left[i], &s->left[i], &s->left[i]);
 }
 
 static void spread_from(Spread *s, int k)
@@ -191,9 +198,10 @@ static bool in_order(Shape known, const Dim *found, int n)
     return true;
 }
 
-/* Several unknowns: settled where there is one way only.  Where that makes a multiple of a size, a part of it elsewhere
- * would be as likely, and beside a -1 a number. */
-static bool spread(Infer *in, const Call *c, Shape known, Dim quotient, const Side *to, const int *unknown, int n)
+/* Several unknowns: settled where there is one way only.  Where that makes a multiple of a size, a
+ * part of it elsewhere would be as likely, and beside a -1 a number. */
+static bool spread(Infer *in, const Call *c, Shape known, Dim quotient, const Side *to,
+                   const int *unknown, int n)
 {
     Spread s = { .in = in, .n = n, .hole = -1 };
     for (int i = 0; i < n; i++) {
@@ -247,7 +255,8 @@ static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
     if (n > 0 && !quotient)
         return true;                            /* symbols that are not known to be equal yet */
     if (n == 0)
-        return must_equal(in, c, shape_nelem(in->dims, known), shape_nelem(in->dims, to), "number of elements");
+        return must_equal(in, c, shape_nelem(in->dims, known), shape_nelem(in->dims, to),
+                          "number of elements");
     if (n == 1)
         return holes || must_equal(in, c, to.at[unknown[0]], quotient, "size");
     bool settled = true;
@@ -312,7 +321,8 @@ static bool from_is_behind(const Infer *in, const Hints *from, const Hints *to)
 }
 
 /* Left to right; false when they do not fit, which the count of elements will say. */
-static bool split_groups(const Infer *in, int nfrom, const Hints *hf, int nto, const Hints *ht, Split *s)
+static bool split_groups(const Infer *in, int nfrom, const Hints *hf, int nto, const Hints *ht,
+                         Split *s)
 {
     int i = 0, j = 0;
     for (s->n = 0; i < nfrom && j < nto; s->n++) {
@@ -350,9 +360,15 @@ static bool has_soft_in(const Infer *in, Shape s, const int *group, int g)
     return false;
 }
 
-static bool is_dynamic(const Infer *in, Dim d) { return d && !p2o_dim_is_int(d, NULL) && !has_open(in, d); }
+static bool is_dynamic(const Infer *in, Dim d)
+{
+    return d && !p2o_dim_is_int(d, NULL) && !has_open(in, d);
+}
 
-static bool was_one(const Infer *in, const Hints *h) { return is_same_number(in, h) && h->at[0] == 1; }
+static bool was_one(const Infer *in, const Hints *h)
+{
+    return is_same_number(in, h) && h->at[0] == 1;
+}
 
 typedef struct Known {
     Shape        shape;
@@ -362,25 +378,29 @@ typedef struct Known {
 
 static bool is_alone(const Known *x, Shape to, const int *to_group, int i)
 {
-    return axes_in(x->group, x->shape.rank, x->group[i]) == 1 && axes_in(to_group, to.rank, x->group[i]) == 1;
+    return axes_in(x->group, x->shape.rank, x->group[i]) == 1 &&
+           axes_in(to_group, to.rank, x->group[i]) == 1;
 }
 
 /* Exchanged, they would look the same.  A number is exchanged as a whole only. */
-static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group, int i, int k)
+static bool could_be_exchanged(const Infer *in, const Known *x, Shape to, const int *to_group,
+                               int i, int k)
 {
     if (x->shape.at[k] == x->shape.at[i] || x->group[k] == x->group[i] ||
         !hints_equal(in, &x->hints[k], &x->hints[i]))
         return false;
     if (!is_dynamic(in, x->shape.at[k]) && was_one(in, &x->hints[i]))
         return false;
-    if (!is_dynamic(in, x->shape.at[k]) && !(is_alone(x, to, to_group, i) && is_alone(x, to, to_group, k)))
+    if (!is_dynamic(in, x->shape.at[k]) &&
+        !(is_alone(x, to, to_group, i) && is_alone(x, to, to_group, k)))
         return false;
     return has_soft_in(in, to, to_group, x->group[k]) && has_soft_in(in, to, to_group, x->group[i]);
 }
 
-/* Known sizes of which the order does not say to which of several unknowns they belong: one that was 1
- * and has no 1 opposite, and one that was like another throughout. */
-static Dim unclear_size(const Infer *in, const Known *x, Shape to, const Hints *to_hints, const int *to_group)
+/* Known sizes of which the order does not say to which of several unknowns they belong: one that
+ * was 1 and has no 1 opposite, and one that was like another throughout. */
+static Dim unclear_size(const Infer *in, const Known *x, Shape to, const Hints *to_hints,
+                        const int *to_group)
 {
     int open = 0, ones = 0;
     for (int i = 0; i < to.rank; i++) {
@@ -390,7 +410,8 @@ static Dim unclear_size(const Infer *in, const Known *x, Shape to, const Hints *
     for (int i = 0; open > 1 && i < x->shape.rank; i++) {
         if (!x->shape.at[i] || p2o_dim_is_int(x->shape.at[i], NULL))
             continue;
-        if (was_one(in, &x->hints[i]) && (ones != 1 || !p2o_dim_is_sym(x->shape.at[i]) || !is_alone(x, to, to_group, i)))
+        if (was_one(in, &x->hints[i]) &&
+            (ones != 1 || !p2o_dim_is_sym(x->shape.at[i]) || !is_alone(x, to, to_group, i)))
             return x->shape.at[i];
         for (int k = 0; is_dynamic(in, x->shape.at[i]) && k < x->shape.rank; k++)
             if (could_be_exchanged(in, x, to, to_group, i, k))
@@ -410,7 +431,8 @@ static Side side_part(Shape s, const Hints *hints, const int *group, int g)
 static bool is_left_over(Infer *in, const Call *c, Shape s, const int *group, int n)
 {
     for (int i = 0; i < s.rank; i++)
-        if (group[i] == n && s.at[i] && !has_open(in, s.at[i]) && !must_equal(in, c, s.at[i], int_dim(in, 1), "size"))
+        if (group[i] == n && s.at[i] && !has_open(in, s.at[i]) &&
+            !must_equal(in, c, s.at[i], int_dim(in, 1), "size"))
             return false;
     return true;
 }
@@ -424,7 +446,8 @@ static bool is_only(const Infer *in, const Hints *h, const Hints *all, int n)
     return count == 1;
 }
 
-static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const Hints *hf, const Hints *ht)
+static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const Hints *hf,
+                         const Hints *ht)
 {
     Split s;
     if (!split_groups(in, from.rank, hf, to.rank, ht, &s))
@@ -439,7 +462,8 @@ static bool solve_groups(Infer *in, const Call *c, Shape from, Shape to, const H
     for (int g = 0; g < s.n; g++) {
         Group x = { side_part(from, hf, s.from, g), side_part(to, ht, s.to, g) };
         bool  open = has_soft(in, x.from.shape) && has_soft(in, x.to.shape);
-        if (open && !(is_only(in, x.from.hints, hf, from.rank) && is_only(in, x.to.hints, ht, to.rank)))
+        if (open &&
+            !(is_only(in, x.from.hints, hf, from.rank) && is_only(in, x.to.hints, ht, to.rank)))
             continue;
         if (!solve_either(in, c, &x))
             return false;
@@ -501,8 +525,8 @@ static int find_hole(Infer *in, Shape to)
 static bool is_open_inside(Infer *in, Dim i, Dim size)
 {
     int64_t v, most;
-    return is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) && p2o_hint_at(in->bind, size, 0, &most) &&
-           v <= most;
+    return is_soft(in, i) && p2o_hint_at(in->bind, i, 0, &v) &&
+           p2o_hint_at(in->bind, size, 0, &most) && v <= most;
 }
 
 /* A negative one counts from the end. */
@@ -515,9 +539,10 @@ static Dim open_bound(Infer *in, Dim i, Dim size)
 bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
 {
     bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
-    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, from, to)) {
-        rule_unsupported(in, "start or end whose sign is not known: %s:%s", p2o_dim_text(in->dims, start),
-                         p2o_dim_text(in->dims, end));
+    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, from,
+                         to)) {
+        rule_unsupported(in, "start or end whose sign is not known: %s:%s",
+                         p2o_dim_text(in->dims, start), p2o_dim_text(in->dims, end));
         return false;
     }
     *from = open_start ? open_bound(in, start, size) : *from;

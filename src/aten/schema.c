@@ -321,8 +321,8 @@ bool p2o_schema_bind(Program *p, Call *c, const Schema *s)
         if (named && k < 0 && !p2o_str_starts(str_of(s->key), "aten::"))
             k = i;                                      /* Python functions: by position */
         if (k < 0 || k >= s->nargs || given[k]) {
-            p2o_diag(p->diags, DIAG_BAD_PROGRAM, c->loc, "%s: unexpected argument %d%s%s", c->target,
-                     i + 1, named ? ": " : "", named ? c->arg_names[i] : "");
+            p2o_diag(p->diags, DIAG_BAD_PROGRAM, c->loc, "%s: unexpected argument %d%s%s",
+                     c->target, i + 1, named ? ": " : "", named ? c->arg_names[i] : "");
             return false;
         }
         args[k] = c->args[i];
@@ -331,7 +331,8 @@ bool p2o_schema_bind(Program *p, Call *c, const Schema *s)
     for (int k = 0; k < s->nargs; k++) {
         const SchemaArg *a = &s->args[k];
         if (!given[k] && !a->has_default && !a->optional) {
-            p2o_diag(p->diags, DIAG_BAD_PROGRAM, c->loc, "%s: no argument '%s'", c->target, a->name);
+            p2o_diag(p->diags, DIAG_BAD_PROGRAM, c->loc, "%s: no argument '%s'", c->target,
+                     a->name);
             return false;
         }
         if (!given[k])

@@ -88,7 +88,8 @@ void p2o_diag_advise(Diags *d, DiagKind k, Loc loc, const char *advice, const ch
     va_end(ap);
 }
 
-void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice, const char *fmt, ...)
+void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice,
+                      const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -114,10 +115,14 @@ static const char *kept(Diags *d, Str s) { return s.n ? p2o_str_dup(d->arena, s)
 
 Loc p2o_place_add(Diags *d, PlaceInfo x)
 {
-    Place p = { .file = kept(d, last_component(x.file)), .func = kept(d, x.func), .module = kept(d, x.module),
-                .text = kept(d, x.text), .line = x.line, .library = x.library };
-    const char *key = p2o_printf(d->arena, "%s:%u:%s:%s", p.file ? p.file : "", p.line, p.func ? p.func : "",
-                                 p.module ? p.module : "");
+    Place       p = { .file = kept(d, last_component(x.file)),
+                      .func = kept(d, x.func),
+                      .module = kept(d, x.module),
+                      .text = kept(d, x.text),
+                      .line = x.line,
+                      .library = x.library };
+    const char *key = p2o_printf(d->arena, "%s:%u:%s:%s", p.file ? p.file : "", p.line,
+                                 p.func ? p.func : "", p.module ? p.module : "");
     void **slot = p2o_map_slot(&d->place_index, str_of(key));
     if (!*slot) {
         VEC_PUSH(d->arena, &d->places, p);
@@ -150,7 +155,8 @@ const char *p2o_diag_text(const Diags *d, const Diag *x)
         if (p->module)
             p2o_putf(&b, "%smodule %s", p->file ? ", " : "", p->module);
         if (p->text)
-            p2o_putf(&b, ": %.*s%s", LONGEST_SOURCE, p->text, strlen(p->text) > LONGEST_SOURCE ? " ..." : "");
+            p2o_putf(&b, ": %.*s%s", LONGEST_SOURCE, p->text,
+                     strlen(p->text) > LONGEST_SOURCE ? " ..." : "");
     }
     if (x->advice)
         p2o_putf(&b, "\n  %s", x->advice);

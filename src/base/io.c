@@ -41,9 +41,11 @@ Source *p2o_source_open(Diags *d, const char *path)
     if (fd >= 0)
         close(fd);
     if (error)
-        p2o_diag(d, error == ENOENT ? DIAG_BAD_FILE : DIAG_IO, 0, "cannot open %s: %s", path, strerror(error));
+        p2o_diag(d, error == ENOENT ? DIAG_BAD_FILE : DIAG_IO, 0, "cannot open %s: %s", path,
+                 strerror(error));
     else if (!S_ISREG(st.st_mode))
-        p2o_diag(d, DIAG_BAD_FILE, 0, "%s is %s", path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+        p2o_diag(d, DIAG_BAD_FILE, 0, "%s is %s", path,
+                 S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     return error || !S_ISREG(st.st_mode) ? NULL : s;
 }
 

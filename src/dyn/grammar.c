@@ -513,7 +513,8 @@ static void alike(const Enumeration *e, const Valued *x, const Valued *y, ThenFn
 static void whole_gap(const Enumeration *e, const Valued *x, ThenFn *then)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && numbers[i] <= 64; i++) {
-        Valued c = number_of(e, numbers[i]), half = number_of(e, numbers[i] / 2), from, rest, gap, more;
+        Valued c = number_of(e, numbers[i]), half = number_of(e, numbers[i] / 2), from, rest, gap,
+               more;
         double bits = x->bits + 2 * BITS_OP + c.bits + 1;
         if (numbers[i] == 1)
             continue;

@@ -75,10 +75,10 @@ static void choose_shared(Dims *t, const Dim *symbols, int n, int turn, Plan *p)
     }
 }
 
-/* All sizes that may be 1 are; then some, by a bit of their number, and the others, for each bit: of
- * any two one is 1 where the other is not.  The rest are as the captures had them, each symbol from
- * another capture: what is seen there beside what these sizes showed is due to the 1, or to sizes
- * that met for the first time. */
+/* All sizes that may be 1 are; then some, by a bit of their number, and the others, for each bit:
+ * of any two one is 1 where the other is not.  The rest are as the captures had them, each symbol
+ * from another capture: what is seen there beside what these sizes showed is due to the 1, or to
+ * sizes that met for the first time. */
 static void choose_ones(Dims *t, const Dim *symbols, int n, Plan *p)
 {
     p->nones = 0;

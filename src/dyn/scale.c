@@ -67,8 +67,8 @@ static double bits_told(double x)
     return fmin(bits_of_fraction(x), bits_of_fraction(x * x));
 }
 
-/* The shortest decimal number within reach.  A whole number of at most 13 digits times or divided by
- * a power of ten is the double that Python reads, and no locale has a say: where that power is a
+/* The shortest decimal number within reach.  A whole number of at most 13 digits times or divided
+ * by a power of ten is the double that Python reads, and no locale has a say: where that power is a
  * double itself. */
 static double shortened(double v, double room)
 {

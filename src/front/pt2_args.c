@@ -163,12 +163,14 @@ static Type tensor_type(Pt2 *r, Loc loc, const Json *j, const char *name)
     return (Type){ .kind = TY_TENSOR, .dtype = t, .shape = { .rank = (int)sizes->n, .at = at } };
 }
 
-/* Row-major without gaps, by the strides: for every size, or not even for the captured ones.  Those of a
- * size of 1 do not matter; a size that may be 0 counts as 1 in the strides of the dims before it, or not. */
+/* Row-major without gaps, by the strides: for every size, or not even for the captured ones.  Those
+ * of a size of 1 do not matter; a size that may be 0 counts as 1 in the strides of the dims before
+ * it, or not. */
 static Answer is_row_major(Pt2 *r, Loc loc, const Json *j, Shape s)
 {
     Dims       *t = r->program->dims;
-    const Json *wrapped = p2o_pt2_get(j, "meta"), *strides = p2o_pt2_get(wrapped ? wrapped : j, "strides");
+    const Json *wrapped = p2o_pt2_get(j, "meta"),
+               *strides = p2o_pt2_get(wrapped ? wrapped : j, "strides");
     Dim         one = p2o_dim_int(t, 1), want = one, full = one;
     Answer      all = YES;
 
@@ -227,7 +229,8 @@ Var *p2o_pt2_define(Pt2 *r, Pt2Graph *g, const char *name)
         v->recorded = tensor_type(r, g->loc, x->json, name);
         v->dense = is_row_major(r, g->loc, x->json, v->recorded.shape);
     } else if (x && x->kind == TY_INT) {
-        v->recorded = (Type){ .kind = TY_INT, .dtype = DT_I64, .value = recorded_dim(r, g->loc, x->json) };
+        v->recorded =
+            (Type){ .kind = TY_INT, .dtype = DT_I64, .value = recorded_dim(r, g->loc, x->json) };
     } else if (x) {
         v->recorded = (Type){ .kind = x->kind };
     }

@@ -174,7 +174,8 @@ const Tensor *p2o_pt2_weight(Pt2 *r, WeightSet *w, const char *fqn)
 {
     const WeightEntry *x = p2o_map_get(&w->entries, str_of(fqn));
     if (!x)
-        return bad_weight(r, fqn, r->zip ? "the file has none by that name" : "none was given by that name");
+        return bad_weight(
+            r, fqn, r->zip ? "the file has none by that name" : "none was given by that name");
     if (x->given)
         return x->given;
     if (x->meta)

@@ -169,7 +169,8 @@ void p2o_each_soft(Bindings *b, SoftFn *fn, void *user)
 void p2o_bind_log(Bindings *b, BindWhy why, Dim sym, Dim to, const char *by, Loc loc)
 {
     binding_of(b, sym)->why = why;
-    VEC_PUSH(p2o_dims_arena(b->dims), &b->events, (BindEvent){ .why = why, .sym = sym, .to = to, .by = by, .loc = loc });
+    VEC_PUSH(p2o_dims_arena(b->dims), &b->events,
+             (BindEvent){ .why = why, .sym = sym, .to = to, .by = by, .loc = loc });
 }
 
 BindWhy p2o_bind_why(const Bindings *b, Dim sym)
@@ -247,7 +248,8 @@ void p2o_bind(Bindings *b, Dim sym, Dim to)
     b->count++;
 }
 
-/* x - y = 0 read as sym = to, for a symbol that stands alone in one term with coefficient 1 or -1. */
+/* x - y = 0 read as sym = to, for a symbol that stands alone in one term with coefficient 1 or
+ * -1. */
 static bool solve_for(Bindings *b, Dim diff, const DimTerm *term, Dim *sym, Dim *to)
 {
     if (term->natom != 1 || term->power[0] != 1 || !p2o_dim_is_sym(term->atom[0]))
@@ -255,7 +257,8 @@ static bool solve_for(Bindings *b, Dim diff, const DimTerm *term, Dim *sym, Dim 
     if (term->coef != 1 && term->coef != -1)
         return false;
     *sym = term->atom[0];
-    Dim rest = p2o_dim_sub(b->dims, diff, p2o_dim_mul(b->dims, p2o_dim_int(b->dims, term->coef), *sym));
+    Dim rest =
+        p2o_dim_sub(b->dims, diff, p2o_dim_mul(b->dims, p2o_dim_int(b->dims, term->coef), *sym));
     *to = term->coef == 1 ? p2o_dim_neg(b->dims, rest) : rest;
     return *to && !occurs_in(*sym, *to);
 }
@@ -269,8 +272,8 @@ static bool hints_differ(Bindings *b, Dim x, Dim y)
     return false;
 }
 
-/* The number and the atoms that divide every term: 50*batch - 150 = 0 says the same as batch - 3 = 0,
- * and b*x - b*y = 0 is taken to say x = y. */
+/* The number and the atoms that divide every term: 50*batch - 150 = 0 says the same as batch - 3 =
+ * 0, and b*x - b*y = 0 is taken to say x = y. */
 static Dim without_common_factor(Dims *t, Dim diff)
 {
     int64_t g = 0;
@@ -333,7 +336,10 @@ static int plainness(Dim d)
     return 1;
 }
 
-static bool is_open_sym(const Bindings *b, Dim d) { return p2o_dim_is_sym(d) && p2o_role(b, d) == ROLE_SOFT; }
+static bool is_open_sym(const Bindings *b, Dim d)
+{
+    return p2o_dim_is_sym(d) && p2o_role(b, d) == ROLE_SOFT;
+}
 
 /* An open size that faces an expression follows it, rather than one of the open sizes in it. */
 static bool choose_lone(const Bindings *b, Dim x, Dim y, Dim *sym, Dim *to)
@@ -393,7 +399,8 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
     return found;
 }
 
-/* Of sizes alone: not 0 at all of them, whatever the captures say.  (Quotients are: they ask for divisibility.) */
+/* Of sizes alone: not 0 at all of them, whatever the captures say.  (Quotients are: they ask for
+ * divisibility.) */
 static bool is_polynomial(const Bindings *b, Dim d)
 {
     for (int i = 0; i < p2o_dim_nterm(d); i++) {

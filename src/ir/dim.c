@@ -502,7 +502,8 @@ bool p2o_dim_has(Dim d, DimKind kind)
     if (d->kind == kind)
         return true;
     if (is_opaque(d))
-        return p2o_dim_has(d->operand[0], kind) || (d->operand[1] && p2o_dim_has(d->operand[1], kind));
+        return p2o_dim_has(d->operand[0], kind) ||
+               (d->operand[1] && p2o_dim_has(d->operand[1], kind));
     for (int i = 0; d->kind == DIM_SUM && i < d->nterm; i++)
         for (int k = 0; k < d->term[i].natom; k++)
             if (p2o_dim_has(d->term[i].atom[k], kind))
@@ -542,7 +543,8 @@ typedef struct Shift {
 static Dim shifted_symbol(void *user, Dim sym)
 {
     const Shift *s = user;
-    int64_t      by = (sym->floor < s->most ? sym->floor : s->most) - (sym->range.lo > 0 ? sym->range.lo : 0);
+    int64_t      by =
+        (sym->floor < s->most ? sym->floor : s->most) - (sym->range.lo > 0 ? sym->range.lo : 0);
     if (by <= 0 || sym->range.lo < 0)
         return sym;
     return p2o_dim_add(s->t, sym, p2o_dim_int(s->t, s->back ? -by : by));

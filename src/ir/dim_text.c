@@ -156,7 +156,8 @@ static void put_term(Buf *b, const DimTerm *term, bool leads)
     }
 }
 
-/* Positive terms first (`8 - s` rather than `-s + 8`); of these, symbols, opaque atoms, the number. */
+/* Positive terms first (`8 - s` rather than `-s + 8`); of these, symbols, opaque atoms, the
+ * number. */
 static const int *term_order(Arena *a, Dim d)
 {
     const char **key = NEW_N(a, const char *, (size_t)d->nterm);

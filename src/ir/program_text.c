@@ -20,7 +20,8 @@ static Arg text_value(TextReader *r, Str s);
 static void bad_text(TextReader *r, const char *what, Str s)
 {
     if (!r->failed)
-        p2o_diag(r->prog->diags, DIAG_BAD_FILE, 0, "line %u: %s: '%.*s'", r->lineno, what, STR_ARG(s));
+        p2o_diag(r->prog->diags, DIAG_BAD_FILE, 0, "line %u: %s: '%.*s'", r->lineno, what,
+                 STR_ARG(s));
     r->failed = true;
 }
 
@@ -52,7 +53,8 @@ static bool is_identifier(Str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (i && c >= '0' && c <= '9')))
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+              (i && c >= '0' && c <= '9')))
             return false;
     }
     return s.n > 0;
@@ -119,7 +121,8 @@ static Arg text_value(TextReader *r, Str s)
 
 static Var *text_define(TextReader *r, Str name)
 {
-    Var *v = is_identifier(name) ? p2o_var_new(r->prog, text_body(r), p2o_str_dup(r->arena, name)) : NULL;
+    Var *v = is_identifier(name) ? p2o_var_new(r->prog, text_body(r), p2o_str_dup(r->arena, name))
+                                 : NULL;
     if (!v)
         bad_text(r, "no new name", name);
     else
@@ -163,7 +166,8 @@ static const Tensor *text_tensor(TextReader *r, const Type *t, const Arg *value)
     int64_t *sizes = NEW_N(r->arena, int64_t, (size_t)t->shape.rank + 1);
     size_t   total = 1, n = 0, item = p2o_dtype_bytes(t->dtype);
     for (int i = 0; i < t->shape.rank; i++) {
-        if (!p2o_dim_is_int(t->shape.at[i], &sizes[i]) || sizes[i] < 0 || sizes[i] > 1 << 20 || total > 1 << 20) {
+        if (!p2o_dim_is_int(t->shape.at[i], &sizes[i]) || sizes[i] < 0 || sizes[i] > 1 << 20 ||
+            total > 1 << 20) {
             bad_text(r, "a weight of this size", (Str){ "", 0 });
             return NULL;
         }
@@ -238,11 +242,14 @@ static void text_call(TextReader *r, Str outs, Str call)
         Str one = p2o_str_trim(p2o_str_cut(outs, ',', &outs));
         VEC_PUSH(r->arena, &results, one);
     }
-    Call *c = p2o_call_add(r->prog, text_body(r), full_target(r->arena, name), (int)values.n, (int)results.n);
+    Call *c = p2o_call_add(r->prog, text_body(r), full_target(r->arena, name), (int)values.n,
+                           (int)results.n);
     c->arg_names = names.at;
     if (values.n)
         memcpy(c->args, values.at, values.n * sizeof *values.at);
-    c->loc = p2o_place_add(r->prog->diags, (PlaceInfo){ .file = STR("test"), .func = STR("forward"), .text = r->source,
+    c->loc = p2o_place_add(r->prog->diags, (PlaceInfo){ .file = STR("test"),
+                                                        .func = STR("forward"),
+                                                        .text = r->source,
                                                         .line = r->lineno });
     for (size_t i = 0; i < results.n && !r->failed; i++) {
         c->outs[i] = str_is(results.at[i], "_") ? NULL : text_define(r, results.at[i]);
@@ -260,7 +267,8 @@ static void text_return(TextReader *r, Str rest)
         VEC_PUSH(r->arena, &b->outputs, value);
         if (b == r->prog->main)
             VEC_PUSH(r->arena, &r->prog->outputs,
-                     (OutputSpec){ .kind = OUT_USER, .name = p2o_str_dup(r->arena, name), .value = value });
+                     (OutputSpec){
+                         .kind = OUT_USER, .name = p2o_str_dup(r->arena, name), .value = value });
     }
     if (b != r->prog->main)
         r->open.n--;
@@ -307,7 +315,8 @@ static void text_line(TextReader *r, Str line)
     }
     rest = p2o_str_trim(rest);
     if (is_identifier(head) && p2o_parse_i64(rest, &hint))
-        p2o_dim_set_hint(r->prog->dims, p2o_dim_sym(r->prog->dims, p2o_str_dup(r->arena, head)), hint);
+        p2o_dim_set_hint(r->prog->dims, p2o_dim_sym(r->prog->dims, p2o_str_dup(r->arena, head)),
+                         hint);
     else if (rest.n)
         text_call(r, head, rest);
     else
@@ -318,7 +327,9 @@ static Str source_in(Str comment)
 {
     static const char mark[] = "source: ";
     comment = p2o_str_trim(comment);
-    return p2o_str_starts(comment, mark) ? (Str){ comment.p + sizeof mark - 1, comment.n - sizeof mark + 1 } : (Str){ "", 0 };
+    return p2o_str_starts(comment, mark)
+               ? (Str){ comment.p + sizeof mark - 1, comment.n - sizeof mark + 1 }
+               : (Str){ "", 0 };
 }
 
 Program *p2o_program_parse(Diags *d, Dims *t, Str text)
@@ -383,7 +394,8 @@ static void put_call(Buf *b, const Program *p, const Call *c, bool with_types, c
     p2o_puts(b, indent);
     for (int i = 0; i < c->nouts; i++)
         p2o_putf(b, "%s%s", i ? ", " : "", c->outs[i] ? c->outs[i]->name : "_");
-    p2o_putf(b, "%s%s(", c->nouts ? " = " : "", p2o_str_starts(str_of(c->target), "aten::") ? c->target + 6 : c->target);
+    p2o_putf(b, "%s%s(", c->nouts ? " = " : "",
+             p2o_str_starts(str_of(c->target), "aten::") ? c->target + 6 : c->target);
     for (int i = 0; i < c->nargs; i++) {
         bool named = c->arg_names && c->arg_names[i] && c->arg_names[i][0];
         p2o_putf(b, "%s%s%s", i ? ", " : "", named ? c->arg_names[i] : "", named ? "=" : "");

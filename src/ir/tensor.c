@@ -240,7 +240,8 @@ Tensor *p2o_tensor_scalar(Arena *a, DType t, double f, int64_t i, bool use_float
 }
 
 /* The storage only holds the place: bytes come from the parts. */
-Tensor *p2o_tensor_join(Arena *a, const Tensor *const *parts, size_t n, int rank, const int64_t *sizes)
+Tensor *p2o_tensor_join(Arena *a, const Tensor *const *parts, size_t n, int rank,
+                        const int64_t *sizes)
 {
     static const Storage none;
     int64_t             *kept = NEW_N(a, int64_t, (size_t)rank * 2 + 1), stride = 1;

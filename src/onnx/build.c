@@ -47,7 +47,10 @@ static bool is_random(OnnxOp op)
 {
     switch (op) {
     case ONNX_RandomNormal: case ONNX_RandomNormalLike: case ONNX_RandomUniform:
-    case ONNX_RandomUniformLike: case ONNX_Bernoulli: case ONNX_Multinomial: case ONNX_Dropout: return true;
+    case ONNX_RandomUniformLike:
+    case ONNX_Bernoulli:
+    case ONNX_Multinomial:
+    case ONNX_Dropout: return true;
     default: return false;
     }
 }
@@ -128,8 +131,8 @@ static void report_no_kernel(Builder *b, const Node *n, DType t)
              b->graph->opset);
 }
 
-/* The types in which n's inputs have a kernel; NULL when it needs no change or there are none, which
- * is reported. */
+/* The types in which n's inputs have a kernel; NULL when it needs no change or there are none,
+ * which is reported. */
 static const DType *wider_types(Builder *b, const Node *n)
 {
     DType *types = NEW_N(b->graph->arena, DType, (size_t)n->nin + 1);

@@ -1,6 +1,6 @@
-/* Arguments are reduced to a range where a polynomial, fitted to the function there with an error below the
- * last place, does the rest.  What is added last is the larger term, so that its rounding is the only one
- * that counts. */
+/* Arguments are reduced to a range where a polynomial, fitted to the function there with an error
+ * below the last place, does the rest.  What is added last is the larger term, so that its rounding
+ * is the only one that counts. */
 #include "onnx/f64.h"
 
 #include <math.h>
@@ -9,7 +9,10 @@
 #define HALF_PI_LOW 6.123233995736766e-17       /* what float64 lacks of it */
 #define LOG_2       0.69314718055994530942
 
-static Value *fun(Builder *b, OnnxOp op, Value *x) { return p2o_build(b, op, 0, NULL, 1, (Value *[]){ x }); }
+static Value *fun(Builder *b, OnnxOp op, Value *x)
+{
+    return p2o_build(b, op, 0, NULL, 1, (Value *[]){ x });
+}
 
 /* Macros, so that nodes made for their arguments come in their order. */
 #define fun2(b, op, x, y)      p2o_build(b, op, 0, NULL, 2, (Value *[]){ x, y })
@@ -23,7 +26,10 @@ static Value *number(Builder *b, double f) { return p2o_build_scalar(b, DT_F64, 
 static Value *add_num(Builder *b, Value *x, double f) { return add(b, x, number(b, f)); }
 static Value *mul_num(Builder *b, Value *x, double f) { return mul(b, x, number(b, f)); }
 static Value *sub_from(Builder *b, double f, Value *x) { return sub(b, number(b, f), x); }
-static Value *above(Builder *b, Value *x, double f) { return fun2(b, ONNX_Greater, x, number(b, f)); }
+static Value *above(Builder *b, Value *x, double f)
+{
+    return fun2(b, ONNX_Greater, x, number(b, f));
+}
 static Value *below(Builder *b, Value *x, double f) { return fun2(b, ONNX_Less, x, number(b, f)); }
 
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
@@ -43,7 +49,10 @@ static Value *near_itself(Builder *b, Value *x, Value *z, const double *coef, si
 }
 
 /* An odd function from its values for |x|. */
-static Value *odd(Builder *b, Value *x, Value *y) { return either(b, below(b, x, 0), fun(b, ONNX_Neg, y), y); }
+static Value *odd(Builder *b, Value *x, Value *y)
+{
+    return either(b, below(b, x, 0), fun(b, ONNX_Neg, y), y);
+}
 
 /* atan(a) = pi/2 - atan(1/a) above 1; atan(z) = pi/4 + atan((z - 1) / (z + 1)) above tan(pi/8) */
 static Value *f64_atan(Builder *b, Value *x)
@@ -54,7 +63,8 @@ static Value *f64_atan(Builder *b, Value *x)
         -0.14285714284666184, 0.19999999999995519, -0.3333333333333333,
     };
     Value *a = fun(b, ONNX_Abs, x), *large = above(b, a, 1);
-    Value *z = either(b, large, fun(b, ONNX_Reciprocal, a), a), *mid = above(b, z, 0.41421356237309504880);
+    Value *z = either(b, large, fun(b, ONNX_Reciprocal, a), a),
+          *mid = above(b, z, 0.41421356237309504880);
     Value *low = add_num(b, z, -1);
     Value *w = either(b, mid, quotient(b, low, add_num(b, z, 1)), z);
     Value *y = near_itself(b, w, mul(b, w, w), coef, COUNT_OF(coef));
@@ -165,16 +175,19 @@ static Value *f64_atanh(Builder *b, Value *x)
     return odd(b, x, mul_num(b, f64_log1p(b, y), 0.5));
 }
 
-/* (1 + 2 a) erfcx(a) is a polynomial in y = (a - 3.5) / (a + 3.5), which maps [0, inf] to [-1, 1]. */
+/* (1 + 2 a) erfcx(a) is a polynomial in y = (a - 3.5) / (a + 3.5), which maps [0, inf] to [-1,
+ * 1]. */
 Value *p2o_f64_erfcx(Builder *b, Value *a)
 {
     static const double coef[] = {
-        -9.949792055566233e-11, -1.163632784229848e-09, 6.575613605153602e-10, 1.3612713967669728e-08,
-        -9.028420857168798e-10, -9.637104412674923e-08, -6.24625341844242e-09, 6.014404247191037e-07,
-        -4.5355091769274466e-08, -3.813974950544471e-06, 2.3287606647365007e-06, 2.4260278973350597e-05,
-        -4.27823425897724e-05, -0.00012151211247871033, 0.0005643844340807305, -0.0003022679555127862,
-        -0.004215019909185659, 0.019099330953584254, -0.048823325827831644, 0.08798315382401058,
-        -0.11508959816019441, 0.09751909515328808, -0.010555596332218233, -0.1400091801376197,
+        -9.949792055566233e-11, -1.163632784229848e-09,  6.575613605153602e-10,
+        1.3612713967669728e-08, -9.028420857168798e-10,  -9.637104412674923e-08,
+        -6.24625341844242e-09,  6.014404247191037e-07,   -4.5355091769274466e-08,
+        -3.813974950544471e-06, 2.3287606647365007e-06,  2.4260278973350597e-05,
+        -4.27823425897724e-05,  -0.00012151211247871033, 0.0005643844340807305,
+        -0.0003022679555127862, -0.004215019909185659,   0.019099330953584254,
+        -0.048823325827831644,  0.08798315382401058,     -0.11508959816019441,
+        0.09751909515328808,    -0.010555596332218233,   -0.1400091801376197,
         1.2423492448711544,
     };
     Value *y = sub_from(b, 1, quotient(b, number(b, 7), add_num(b, a, 3.5)));
@@ -184,10 +197,12 @@ Value *p2o_f64_erfcx(Builder *b, Value *a)
 
 static Value *f64_erf(Builder *b, Value *x)
 {
-    static const double coef[] = {                      /* erf(x) / x - 1, in x^2 */
-        -7.795898827002106e-10, 1.3720064546777665e-08, -1.62084838018717e-07, 1.6447424703317362e-06,
-        -1.492473690741966e-05, 0.00012055294904839707, -0.0008548325975389692, 0.0052239776071164225,
-        -0.02686617064323777, 0.11283791670945006, -0.37612638903183543, 0.12837916709551256,
+    static const double coef[] = {
+        /* erf(x) / x - 1, in x^2 */
+        -7.795898827002106e-10, 1.3720064546777665e-08, -1.62084838018717e-07,
+        1.6447424703317362e-06, -1.492473690741966e-05, 0.00012055294904839707,
+        -0.0008548325975389692, 0.0052239776071164225,  -0.02686617064323777,
+        0.11283791670945006,    -0.37612638903183543,   0.12837916709551256,
     };
     Value *z = mul(b, x, x), *a = fun(b, ONNX_Abs, x);
     Value *small = add(b, x, mul(b, x, horner(b, z, coef, COUNT_OF(coef))));

@@ -187,13 +187,15 @@ static const Tensor *moved(const Node *n, OriginFn *origin, const int64_t *sizes
         Origin from = { 0 };
         if (!origin(n, at, &from) || !is_inside(n, &from))
             return NULL;
-        memcpy(bytes + k * item, in[from.input] + flat_index(n->in[from.input], from.at) * item, item);
+        memcpy(bytes + k * item, in[from.input] + flat_index(n->in[from.input], from.at) * item,
+               item);
         step_coordinates(at, sizes, y->shape.rank);
     }
     return p2o_tensor_make(a, y->dtype, y->shape.rank, sizes, bytes);
 }
 
-/* A float is cast to an integer only where the type holds it: elsewhere results differ by machine. */
+/* A float is cast to an integer only where the type holds it: elsewhere results differ by
+ * machine. */
 static const Tensor *cast_element(Arena *a, const Tensor *x, uint64_t i, DType to)
 {
     double  f;
@@ -203,7 +205,7 @@ static const Tensor *cast_element(Arena *a, const Tensor *x, uint64_t i, DType t
     if (x->dtype == DT_U64 || !p2o_tensor_get_f64(x, i, &f))
         return NULL;
     const Tensor *y = p2o_tensor_scalar(a, to, f, 0, true);
-    bool          fits = !is_int(to) || (p2o_tensor_get_i64(y, 0, &back) && (double)back == trunc(f));
+    bool fits = !is_int(to) || (p2o_tensor_get_i64(y, 0, &back) && (double)back == trunc(f));
     return fits ? y : NULL;
 }
 
@@ -249,7 +251,8 @@ static const Tensor *combined_element(const Node *n, const int64_t *at)
     int64_t       a, b, c;
     double        f, g, h;
     if (p2o_tensor_get_i64(x, ix, &a) && p2o_tensor_get_i64(y, iy, &b))
-        return int_result(n->op, a, b, &c) ? p2o_tensor_scalar(n->graph->arena, t, 0, c, false) : NULL;
+        return int_result(n->op, a, b, &c) ? p2o_tensor_scalar(n->graph->arena, t, 0, c, false)
+                                           : NULL;
     if (!is_float(t) || !p2o_tensor_get_f64(x, ix, &f) || !p2o_tensor_get_f64(y, iy, &g) ||
         !float_result(n->op, f, g, &h))
         return NULL;

@@ -130,7 +130,8 @@ static void link_last(Graph *g, Node *n)
     g->last = n;
 }
 
-Node *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs, int nout)
+Node *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
+                       int nout)
 {
     Node *n = NEW(g->arena, Node);
     *n = (Node){ .nout = nout, .graph = g };

@@ -24,8 +24,8 @@ static const Kernel kernels[] = {
 #undef KERNEL
 };
 
-/* Stand-ins, best first.  Integers wrap as they should when cast back from a wider integer; a sum or
- * product of 32-bit integers need not be exact in a float, so none stands in for those. */
+/* Stand-ins, best first.  Integers wrap as they should when cast back from a wider integer; a sum
+ * or product of 32-bit integers need not be exact in a float, so none stands in for those. */
 static const DType wider[DT_COUNT][6] = {
     [DT_BOOL] = { DT_U8, DT_I32, DT_I64, DT_F32 },
     [DT_U8]   = { DT_I32, DT_I64, DT_F64, DT_F32 },

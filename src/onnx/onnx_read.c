@@ -169,7 +169,8 @@ static void read_graph_field(OnnxWalk *w, const PbReader *r, const PbField *f, b
     } else if (outermost && f->number == GRAPH_INPUT) {
         VEC_PUSH(w->arena, &w->inputs, p2o_proto_port(&w->proto, p2o_proto_enter(&w->proto, r, f)));
     } else if (outermost && f->number == GRAPH_OUTPUT) {
-        VEC_PUSH(w->arena, &w->outputs, p2o_proto_port(&w->proto, p2o_proto_enter(&w->proto, r, f)));
+        VEC_PUSH(w->arena, &w->outputs,
+                 p2o_proto_port(&w->proto, p2o_proto_enter(&w->proto, r, f)));
     }
 }
 
@@ -198,7 +199,8 @@ static void read_model_field(OnnxWalk *w, const PbReader *r, const PbField *f)
         w->file.producer_version = p2o_proto_text(&w->proto, r, f);
         break;
     case MODEL_OPSET:
-        VEC_PUSH(w->arena, &w->imports, p2o_proto_import(&w->proto, p2o_proto_enter(&w->proto, r, f)));
+        VEC_PUSH(w->arena, &w->imports,
+                 p2o_proto_import(&w->proto, p2o_proto_enter(&w->proto, r, f)));
         break;
     case MODEL_METADATA:
         VEC_PUSH(w->arena, &w->meta, p2o_proto_pair(&w->proto, p2o_proto_enter(&w->proto, r, f)));
@@ -207,7 +209,8 @@ static void read_model_field(OnnxWalk *w, const PbReader *r, const PbField *f)
         if (w->has_graph)
             p2o_proto_spoil(&w->proto, "two graphs");
         w->has_graph = true;
-        read_body(w, (Body){ .reader = p2o_proto_enter(&w->proto, r, f), .node_field = GRAPH_NODE }, true);
+        read_body(w, (Body){ .reader = p2o_proto_enter(&w->proto, r, f), .node_field = GRAPH_NODE },
+                  true);
         break;
     case MODEL_FUNCTION:
         push_body(w, p2o_proto_enter(&w->proto, r, f), FUNCTION_NODE);

@@ -124,7 +124,10 @@ void p2o_onnx_type_constant(Graph *g, Value *v, const Tensor *x)
     keep_contents(v, at, count);
 }
 
-Dim p2o_onnx_fresh(Graph *g) { return g->sizes ? g->sizes->fresh(g->sizes) : p2o_dim_fresh(g->dims, "u"); }
+Dim p2o_onnx_fresh(Graph *g)
+{
+    return g->sizes ? g->sizes->fresh(g->sizes) : p2o_dim_fresh(g->dims, "u");
+}
 
 bool p2o_onnx_equal(Graph *g, Dim a, Dim b, const char *what)
 {

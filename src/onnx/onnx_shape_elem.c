@@ -303,7 +303,8 @@ bool p2o_onnx_rule_batch_norm(Graph *g, Node *n)
             return false;
     Shape x = n->in[0]->shape;
     for (int i = 1; g->sizes && i < 5; i++)
-        if (!p2o_onnx_equal(g, x.rank > 1 ? x.at[1] : p2o_dim_int(g->dims, 1), n->in[i]->shape.at[0], "channels"))
+        if (!p2o_onnx_equal(g, x.rank > 1 ? x.at[1] : p2o_dim_int(g->dims, 1),
+                            n->in[i]->shape.at[0], "channels"))
             return false;
     return same_as_input(g, n, is_float_type) && set_like(g, n, 1, n->in[3]) &&
            set_like(g, n, 2, n->in[4]);
@@ -314,8 +315,9 @@ bool p2o_onnx_rule_channel_norm(Graph *g, Node *n)
 {
     const Value *x = n->in[0], *scale = n->in[1];
     bool         groups = n->op == ONNX_GroupNormalization && g->opset < 21;
-    if (g->sizes && (x->shape.rank < 2 || scale->shape.rank != 1 ||
-                     (!groups && !p2o_onnx_equal(g, x->shape.at[1], scale->shape.at[0], "channels"))))
+    if (g->sizes &&
+        (x->shape.rank < 2 || scale->shape.rank != 1 ||
+         (!groups && !p2o_onnx_equal(g, x->shape.at[1], scale->shape.at[0], "channels"))))
         return false;
     return same_as_input(g, n, is_float_type);
 }
@@ -329,8 +331,9 @@ bool p2o_onnx_rule_layer_norm(Graph *g, Node *n)
         return false;
     Shape normed, rest = { x->shape.rank - axis, x->shape.at + axis };
     for (int i = 1; g->sizes && i < n->nin; i++)
-        if (n->in[i] && (!p2o_onnx_broadcast(g, rest, n->in[i]->shape, &normed) || normed.rank != rest.rank ||
-                         !p2o_onnx_settle_shape(g, rest, normed, "normalized size")))
+        if (n->in[i] &&
+            (!p2o_onnx_broadcast(g, rest, n->in[i]->shape, &normed) || normed.rank != rest.rank ||
+             !p2o_onnx_settle_shape(g, rest, normed, "normalized size")))
             return false;
     Dim  *at = p2o_shape_copy(g->arena, x->shape, 0);
     DType t = p2o_onnx_dtype(n, "stash_type", DT_F32);

@@ -107,7 +107,9 @@ bool p2o_onnx_rule_squeeze(Graph *g, Node *n)
         int64_t v = 1;
         bool    number = p2o_dim_is_int(x->shape.at[i], &v);
         bool    goes = input_at(n, 1) ? axes >> i & 1 : v == 1;
-        if (goes && (number ? v != 1 : g->sizes && !p2o_onnx_equal(g, x->shape.at[i], p2o_dim_int(g->dims, 1), "size")))
+        if (goes && (number ? v != 1
+                            : g->sizes && !p2o_onnx_equal(g, x->shape.at[i],
+                                                          p2o_dim_int(g->dims, 1), "size")))
             return false;
         if (!goes)
             at[rank++] = x->shape.at[i];
@@ -540,8 +542,8 @@ bool p2o_onnx_rule_scatter_nd(Graph *g, Node *n)
     return index->dtype == DT_I64 && src->dtype == x->dtype && has_reduction(g, n) && ri >= 1 &&
            p2o_dim_is_int(index->shape.at[ri - 1], &depth) && depth <= x->shape.rank &&
            depth >= 0 && src->shape.rank == ri - 1 + x->shape.rank - depth &&
-           p2o_onnx_settle_shape(g, (Shape){ ri - 1, src->shape.at }, (Shape){ ri - 1, index->shape.at },
-                                 "updates against indices") &&
+           p2o_onnx_settle_shape(g, (Shape){ ri - 1, src->shape.at },
+                                 (Shape){ ri - 1, index->shape.at }, "updates against indices") &&
            p2o_onnx_settle_shape(g, (Shape){ x->shape.rank - (int)depth, src->shape.at + ri - 1 },
                                  (Shape){ x->shape.rank - (int)depth, x->shape.at + depth },
                                  "updates against data") &&
@@ -590,7 +592,8 @@ bool p2o_onnx_rule_reverse_sequence(Graph *g, Node *n)
 {
     const Value *x = n->in[0], *lens = n->in[1];
     int64_t      batch = p2o_node_int(n, "batch_axis", 1);
-    if (x->shape.rank < 2 || lens->dtype != DT_I64 || lens->shape.rank != 1 || batch < 0 || batch > 1)
+    if (x->shape.rank < 2 || lens->dtype != DT_I64 || lens->shape.rank != 1 || batch < 0 ||
+        batch > 1)
         return false;
     return (!g->sizes || p2o_onnx_equal(g, x->shape.at[batch], lens->shape.at[0], "batch")) &&
            set_like(g, n, 0, x);

@@ -112,7 +112,8 @@ static Dim transposed_size(Graph *g, const Node *n, int i, int spatial, Dim size
     if (!p2o_onnx_str_is(n, "auto_pad", "NOTSET", "NOTSET"))
         return out;
     out = p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)i, 0)));
-    return p2o_dim_sub(g->dims, out, p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0)));
+    return p2o_dim_sub(g->dims, out,
+                       p2o_dim_int(g->dims, p2o_onnx_int_at(n, "pads", (size_t)(i + spatial), 0)));
 }
 
 bool p2o_onnx_rule_conv_transpose(Graph *g, Node *n)
@@ -185,7 +186,8 @@ bool p2o_onnx_rule_col2im(Graph *g, Node *n)
     if (x->shape.rank != 3 || !p2o_onnx_length(image, &spatial) ||
         !p2o_onnx_length(block, &nblock) || nblock != spatial || spatial + 2 > MAX_RANK)
         return false;
-    Dim *at = NEW_N(g->arena, Dim, (size_t)spatial + 2), area = p2o_dim_int(g->dims, 1), count = area;
+    Dim *at = NEW_N(g->arena, Dim, (size_t)spatial + 2), area = p2o_dim_int(g->dims, 1),
+        count = area;
     at[0] = x->shape.at[0];
     for (int i = 0; i < spatial; i++) {
         at[2 + i] = image->ints ? image->ints[i] : p2o_onnx_fresh(g);
@@ -196,7 +198,8 @@ bool p2o_onnx_rule_col2im(Graph *g, Node *n)
         count = p2o_dim_mul(g->dims, count, window_count(g, n, i, spatial, at[2 + i], extent));
     }
     bool known = image->ints && block->ints;
-    if (!has_window_attrs(n, spatial) || (known && !p2o_onnx_equal(g, x->shape.at[2], count, "blocks")))
+    if (!has_window_attrs(n, spatial) ||
+        (known && !p2o_onnx_equal(g, x->shape.at[2], count, "blocks")))
         return false;
     at[1] = block->ints ? p2o_onnx_quotient(g, x->shape.at[1], area) : p2o_onnx_fresh(g);
     return p2o_onnx_set(g, n, 0, x->dtype, spatial + 2, at);

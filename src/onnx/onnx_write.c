@@ -19,7 +19,10 @@ enum { PAGE = 4096, CACHE_LINE = 64 };
 
 static const uint64_t LARGE_WEIGHT = 1 << 20, AUTO_LIMIT = 1900000000, MESSAGE_LIMIT = INT32_MAX;
 
-static const char *value_name(const ModelWriter *w, const Value *v) { return v->name ? v->name : w->names[v->id]; }
+static const char *value_name(const ModelWriter *w, const Value *v)
+{
+    return v->name ? v->name : w->names[v->id];
+}
 
 static uint64_t tensor_nbytes(const Tensor *x)
 {
@@ -202,7 +205,8 @@ void p2o_put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const char 
     p2o_pb_int(&w->pb, TENSOR_TYPE, p2o_dtype_onnx(x->dtype));
     if (name)
         p2o_pb_text(&w->pb, TENSOR_NAME, name);
-    p2o_put_elements(w, x, name ? name : "of an attribute", outside && w->spill, outside && is_linkable(w, x));
+    p2o_put_elements(w, x, name ? name : "of an attribute", outside && w->spill,
+                     outside && is_linkable(w, x));
     p2o_pb_end(&w->pb, m);
 }
 
@@ -446,7 +450,8 @@ static bool locate_archives(ModelWriter *w, const Graph *g, const char *model)
 {
     for (size_t i = 0; i < g->inits.n; i++) {
         const Tensor *x = g->inits.at[i]->tensor;
-        if (!x || !(g->file ? p2o_copy_is_outside(w, x) : tensor_nbytes(x) >= EXTERNAL_LEAST) || !is_linkable(w, x))
+        if (!x || !(g->file ? p2o_copy_is_outside(w, x) : tensor_nbytes(x) >= EXTERNAL_LEAST) ||
+            !is_linkable(w, x))
             continue;
         const char *archive = p2o_source_path(x->storage->source);
         void      **slot = p2o_map_slot(&w->archives, str_of(archive));
@@ -517,7 +522,8 @@ static bool write_files(ModelWriter *w, const char *path)
     const char *data_path = p2o_printf(w->arena, "%s.data", path);
     bool        has_data = w->data_end > 0;
     if (is_folder(w->diags, path) || (has_data && is_folder(w->diags, data_path)) ||
-        (w->root->file && (replaces_weights(w, path) || (has_data && replaces_weights(w, data_path)))))
+        (w->root->file &&
+         (replaces_weights(w, path) || (has_data && replaces_weights(w, data_path)))))
         return false;
     Sink *model = p2o_sink_file(w->diags, path);
     if (!model)

@@ -1,7 +1,9 @@
-/* Identity, Casts to the type there already is, and a Cast of a Cast whose first step loses nothing.
+/* Identity, Casts to the type there already is, and a Cast of a Cast whose first step loses
+ * nothing.
  *
  * The middle type holds every value exactly, so the second step sees the same number with or
- * without it.  One case differs: an integer out of the last type's range wraps, a float does not. */
+ * without it.  One case differs: an integer out of the last type's range wraps, a float does
+ * not. */
 #include "opt/opt.h"
 
 /* Bits of the integers that t holds exactly, without sign. */
@@ -52,7 +54,8 @@ static bool skips_middle(DType from, DType middle, DType to)
 bool p2o_opt_cast(Node *n)
 {
     if (n->op == ONNX_Identity)             /* under other symbols it is the border of a loop's round */
-        return p2o_shape_same(n->in[0]->shape, n->out[0]->shape) && p2o_opt_replace(n->out[0], n->in[0]);
+        return p2o_shape_same(n->in[0]->shape, n->out[0]->shape) &&
+               p2o_opt_replace(n->out[0], n->in[0]);
     if (n->op != ONNX_Cast)
         return false;
     DType to = n->out[0]->dtype;

@@ -1,5 +1,5 @@
-/* Removes nodes whose results nothing uses, last to first, and optional outputs at the end of those that
- * stay, then initializers without uses.  Inputs stay: they are the user's. */
+/* Removes nodes whose results nothing uses, last to first, and optional outputs at the end of those
+ * that stay, then initializers without uses.  Inputs stay: they are the user's. */
 #include "onnx/onnx_ops.h"
 #include "opt/opt.h"
 

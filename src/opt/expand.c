@@ -41,7 +41,8 @@ static Value *filling(const Node *n)
 {
     const Attr *value = p2o_node_attr(n, "value");
     if (!value)
-        return p2o_graph_init(n->graph, NULL, p2o_tensor_scalar(n->graph->arena, DT_F32, 0, 0, true));
+        return p2o_graph_init(n->graph, NULL,
+                              p2o_tensor_scalar(n->graph->arena, DT_F32, 0, 0, true));
     Tensor *number = NEW(n->graph->arena, Tensor);
     *number = *value->tensor;
     number->rank = 0;

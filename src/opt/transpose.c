@@ -58,7 +58,8 @@ static bool skip_added_axes(Node *n, const Node *t, const Node *u)
 bool p2o_opt_transpose(Node *n)
 {
     if (n->op == ONNX_Squeeze || n->op == ONNX_Reshape) {
-        const Node *t = made_by(n->in[0], ONNX_Transpose), *u = t ? made_by(t->in[0], ONNX_Unsqueeze) : NULL;
+        const Node *t = made_by(n->in[0], ONNX_Transpose),
+                   *u = t ? made_by(t->in[0], ONNX_Unsqueeze) : NULL;
         return u && skip_added_axes(n, t, u);
     }
     if (n->op != ONNX_Transpose)

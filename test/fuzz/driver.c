@@ -1,5 +1,5 @@
-/* Feeds a fuzz entry with files and with mutations of them, from a fixed seed: what a fuzzer does, but the
- * same every time.  usage: fuzz_X FILE... */
+/* Feeds a fuzz entry with files and with mutations of them, from a fixed seed: what a fuzzer does,
+ * but the same every time.  usage: fuzz_X FILE... */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

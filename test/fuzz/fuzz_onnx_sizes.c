@@ -1,4 +1,5 @@
-/* Any bytes as an ONNX model whose first axes are made dynamic: changed and written, or refused with a diagnostic. */
+/* Any bytes as an ONNX model whose first axes are made dynamic: changed and written, or refused
+ * with a diagnostic. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,17 +2,17 @@
  *
  * usage: text_test [--accept] FILE... (one of them may be uncovered.lst)
  *
- * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or `declare x:batch,?`, the
- * capture's own `guard L['x'].size()[0] < 9` and `range s0=2..8`, gives a
- * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other sizes), and
- * ends with one expectation:
+ * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or
+ * `declare x:batch,?`, the capture's own `guard L['x'].size()[0] < 9` and `range s0=2..8`, gives a
+ * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other
+ * sizes), and ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
  *     --- error     lines that must all occur in the diagnostics
  *     --- said      the same of a program that converts, and of the metadata on its sizes
- * Blanks at line ends and runs of blanks do not matter.  Every schema must parse, and every row of the
- * operator tables must be used by some case or be named in uncovered.lst beside this file, a list that may only
- * shrink: a row in it that a case uses fails too.  --accept rewrites the expectations of cases that fail: read
- * the difference before committing it. */
+ * Blanks at line ends and runs of blanks do not matter.  Every schema must parse, and every row of
+ * the operator tables must be used by some case or be named in uncovered.lst beside this file, a
+ * list that may only shrink: a row in it that a case uses fails too.  --accept rewrites the
+ * expectations of cases that fail: read the difference before committing it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,7 +55,8 @@ static bool read_range(Str text, ProgramRange *r)
     r->expr = p2o_str_dup(used.arena, name);
     r->hi = NO_UPPER;
     return dots && p2o_parse_i64(up_to(range.p, dots), &r->lo) &&
-           (dots + 2 == range.p + range.n || p2o_parse_i64(up_to(dots + 2, range.p + range.n), &r->hi));
+           (dots + 2 == range.p + range.n ||
+            p2o_parse_i64(up_to(dots + 2, range.p + range.n), &r->hi));
 }
 
 static void add_capture(Program *p, const Case *c)
@@ -93,9 +94,11 @@ static bool next_case(Str *text, Case *c)
         if (p2o_str_starts(line, "opset ") && p2o_parse_i64((Str){ line.p + 6, line.n - 6 }, &n))
             c->opset = (int)n;
         else if (p2o_str_starts(line, "declare ") && c->ndeclare < 8)
-            c->declares[c->ndeclare++] = str_of(p2o_str_dup(used.arena, (Str){ line.p + 8, line.n - 8 }));
+            c->declares[c->ndeclare++] =
+                str_of(p2o_str_dup(used.arena, (Str){ line.p + 8, line.n - 8 }));
         else if (p2o_str_starts(line, "guard ") && c->nguard < 8)
-            c->guards[c->nguard++] = str_of(p2o_str_dup(used.arena, (Str){ line.p + 6, line.n - 6 }));
+            c->guards[c->nguard++] =
+                str_of(p2o_str_dup(used.arena, (Str){ line.p + 6, line.n - 6 }));
         else if (p2o_str_starts(line, "range ") && c->nrange < 8)
             c->nrange += read_range((Str){ line.p + 6, line.n - 6 }, &c->ranges[c->nrange]);
         else
@@ -149,7 +152,8 @@ static bool graphs_match(Arena *a, Str got, Str want)
 static void note_used(Program *p)
 {
     for (size_t i = 0; i < p->main->calls.n; i++)
-        map_put(&used, str_of(p2o_str_dup(used.arena, str_of(p->main->calls.at[i]->target))), &used);
+        map_put(&used, str_of(p2o_str_dup(used.arena, str_of(p->main->calls.at[i]->target))),
+                &used);
 }
 
 /* Types of a program that may be a fixed capture, or several. */
@@ -181,7 +185,8 @@ static const char *outcome(Diags *d, const Case *c, bool *failed)
     if (p[0])
         add_capture(p[0], c);
     for (int i = 0; p[0] && i < c->ndeclare; i++)
-        is_range(c->declares[i]) ? p2o_declare_range(p[0], b, c->declares[i]) : p2o_declare_input(p[0], b, c->declares[i]);
+        is_range(c->declares[i]) ? p2o_declare_range(p[0], b, c->declares[i])
+                                 : p2o_declare_input(p[0], b, c->declares[i]);
     if (!p2o_diags_errors(d)) {
         p2o_declare_rest(p[0]);
         if (settle_types(ops, p, c->nprogram, b))
@@ -241,7 +246,8 @@ static void check_opsets(const char *path, const Case *c)
         Ops           *ops = p2o_ops_new(a, t);
         const Program *p = failed ? p2o_program_parse(d, t, c->program[0]) : NULL;
         if (failed && !a_row_says_opset(p, ops, opset)) {
-            printf("%s: %.*s: refused at opset %d, and its row does not say so: %s", path, STR_ARG(c->name), opset, got);
+            printf("%s: %.*s: refused at opset %d, and its row does not say so: %s", path,
+                   STR_ARG(c->name), opset, got);
             nfailed++;
         }
         p2o_arena_free(a);
@@ -251,8 +257,10 @@ static void check_opsets(const char *path, const Case *c)
 /* What holds of every operator is in no row. */
 static bool is_general(const char *text)
 {
-    return p2o_str_ends(str_of(text), ": complex tensors") || p2o_str_ends(str_of(text), " must be a constant") ||
-           strstr(text, " must be a number, not ") || p2o_str_ends(str_of(text), " that is not computed");
+    return p2o_str_ends(str_of(text), ": complex tensors") ||
+           p2o_str_ends(str_of(text), " must be a constant") ||
+           strstr(text, " must be a number, not ") ||
+           p2o_str_ends(str_of(text), " that is not computed");
 }
 
 /* What a case shows to be refused, the row of the operator admits. */
@@ -263,9 +271,11 @@ static void check_limits(const char *path, const Case *c, Diags *d)
     for (size_t i = 0; i < p2o_diags_count(d); i++) {
         const Diag   *x = p2o_diags_at(d, i);
         const char   *end = strstr(x->text, ": ");
-        const AtenOp *op = x->kind == DIAG_UNSUPPORTED && end ? p2o_ops_find(ops, up_to(x->text, end)) : NULL;
+        const AtenOp *op =
+            x->kind == DIAG_UNSUPPORTED && end ? p2o_ops_find(ops, up_to(x->text, end)) : NULL;
         if (op && !op->limits && !op->from && !op->to && !is_general(x->text)) {
-            printf("%s: %.*s: refused, and its row has no limits: %s\n", path, STR_ARG(c->name), x->text);
+            printf("%s: %.*s: refused, and its row has no limits: %s\n", path, STR_ARG(c->name),
+                   x->text);
             nfailed++;
         }
     }

@@ -183,8 +183,8 @@ static void test_layouts(void)
     CHECK(x && p2o_array_at(x, 1) == 4);
     x = read_npy(1, "{'descr': '<f8', 'fortran_order': True, 'shape': (0, 3)}", "", 0);
     CHECK(x && x->nbytes == 0 && x->sizes[1] == 3 && p2o_array_nelem(x) == 0);
-    x = read_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 461168601842738790, 99)}",
-                 "", 0);
+    x = read_npy(
+        1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 461168601842738790, 99)}", "", 0);
     CHECK(x && x->nbytes == 0);
 
     static const uint8_t big[] = { 0x3F, 0x80, 0, 0, 0xC0, 0, 0, 0 };

@@ -350,7 +350,8 @@ static void test_diag(Arena *a)
     p2o_diag(d, DIAG_WARN, 0, "odd");
     CHECK(p2o_diags_status(d) == ST_OK && p2o_diags_errors(d) == 0 && seen == 1);
     p2o_diags_file(d, "net.pt2");
-    Loc loc = p2o_place_add(d, (PlaceInfo){ STR("/home/me/src/net.py"), STR("forward"), STR("enc.proj"), STR("y = self.proj(x)"), 41, false });
+    Loc loc = p2o_place_add(d, (PlaceInfo){ STR("/home/me/src/net.py"), STR("forward"),
+                                            STR("enc.proj"), STR("y = self.proj(x)"), 41, false });
     p2o_diag(d, DIAG_SHAPE, loc, "input features: %d against %d", 512, 768);
     p2o_diag_advise(d, DIAG_UNSUPPORTED, 0, "do that", "cannot do this");
     CHECK(seen == 3 && p2o_diags_count(d) == 3 && p2o_diags_errors(d) == 2);
@@ -368,10 +369,12 @@ static void test_diag(Arena *a)
 static void test_places(Arena *a)
 {
     Diags *d = p2o_diags_new(a, NULL, NULL);
-    Loc    x = p2o_place_add(d, (PlaceInfo){ STR("C:\\me\\a.py"), STR("f"), STR(""), STR(""), 1, false });
+    Loc    x =
+        p2o_place_add(d, (PlaceInfo){ STR("C:\\me\\a.py"), STR("f"), STR(""), STR(""), 1, false });
     Loc    y = p2o_place_add(d, (PlaceInfo){ STR("a.py"), STR("f"), STR(""), STR(""), 2, false });
     CHECK(x != 0 && y != 0 && x != y);
-    CHECK(p2o_place_add(d, (PlaceInfo){ STR("/elsewhere/a.py"), STR("f"), STR(""), STR(""), 1, false }) == x);
+    CHECK(p2o_place_add(
+              d, (PlaceInfo){ STR("/elsewhere/a.py"), STR("f"), STR(""), STR(""), 1, false }) == x);
     CHECK(same(p2o_place_at(d, x)->file, "a.py") && p2o_place_at(d, x)->module == NULL);
     CHECK(p2o_place_at(d, 0) == NULL && p2o_place_at(d, 1000) == NULL);
 }
@@ -561,8 +564,10 @@ static void test_source_file(Arena *a)
 static void check_whole(void)
 {
     int64_t v = 7;
-    CHECK(!p2o_whole(INFINITY, &v) && !p2o_whole(-INFINITY, &v) && !p2o_whole(NAN, &v) && !p2o_whole(0.5, &v));
-    CHECK(!p2o_whole(0x1p53, &v) && !p2o_whole(-0x1p53, &v) && !p2o_whole((double)INT64_MAX, &v) && v == 7);
+    CHECK(!p2o_whole(INFINITY, &v) && !p2o_whole(-INFINITY, &v) && !p2o_whole(NAN, &v) &&
+          !p2o_whole(0.5, &v));
+    CHECK(!p2o_whole(0x1p53, &v) && !p2o_whole(-0x1p53, &v) && !p2o_whole((double)INT64_MAX, &v) &&
+          v == 7);
     CHECK(p2o_whole(0x1p53 - 1, &v) && v == ((int64_t)1 << 53) - 1 && p2o_whole(-3, &v) && v == -3);
     CHECK(p2o_whole(-0.0, &v) && v == 0);
 }

@@ -878,9 +878,13 @@ static Pair combine(TreeOp op, Pair a, Pair b)
 
 static Pair function_of(Pair a)
 {
-    static const double factors[] = { 0.7, 0.3, 1.1, 1.0 / 3, -0.7, 0.5, 1.5, -2.75, 3, 1, 10, 0.01 };
+    static const double factors[] = {
+        0.7, 0.3, 1.1, 1.0 / 3, -0.7, 0.5, 1.5, -2.75, 3, 1, 10, 0.01
+    };
     Tree *e = NEW(arena, Tree);
-    *e = (Tree){ .op = T_FN, .v = (int64_t)any(FN_ROUND_OVER + 1), .factor = factors[any(COUNT_OF(factors))],
+    *e = (Tree){ .op = T_FN,
+                 .v = (int64_t)any(FN_ROUND_OVER + 1),
+                 .factor = factors[any(COUNT_OF(factors))],
                  .a = a.tree };
     return (Pair){ e, p2o_dim_fn(t, (DimFn)e->v, e->factor, a.dim) };
 }

@@ -88,18 +88,22 @@ static void test_no_values(void)
 {
     start();
     int64_t v;
-    CHECK(!value_at(read("isqrt(n - 5)"), 4, &v) && value_at(read("isqrt(n - 5)"), 5, &v) && v == 0);
-    CHECK(!value_at(read("pow2(n)"), 63, &v) && value_at(read("pow2(n)"), 62, &v) && v == 1ll << 62);
+    CHECK(!value_at(read("isqrt(n - 5)"), 4, &v) && value_at(read("isqrt(n - 5)"), 5, &v) &&
+          v == 0);
+    CHECK(!value_at(read("pow2(n)"), 63, &v) && value_at(read("pow2(n)"), 62, &v) &&
+          v == 1ll << 62);
     CHECK(!value_at(read("pow2(n - 1)"), 0, &v) && at("pow2(n)", 0) == 1);
     CHECK(value_at(read("bit_length(n - 5)"), 4, &v) && v == 1 && at("bit_length(n - 9)", 1) == 4);
     CHECK(!value_at(p2o_dim_fn(t, FN_FLOOR, 1.1e300, n), 9, &v));
     CHECK(value_at(p2o_dim_fn(t, FN_FLOOR, 1.1e300, n), 0, &v) && v == 0);
     CHECK(at("isqrt(n)", INT64_MAX) == 3037000499);
-    CHECK(!p2o_dim_fn(t, FN_ISQRT, 0, p2o_dim_int(t, -1)) && !p2o_dim_fn(t, FN_POW2, 0, p2o_dim_int(t, 63)));
+    CHECK(!p2o_dim_fn(t, FN_ISQRT, 0, p2o_dim_int(t, -1)) &&
+          !p2o_dim_fn(t, FN_POW2, 0, p2o_dim_int(t, 63)));
     CHECK(!p2o_dim_fn(t, FN_TRUNC, 0.7, NULL) && !p2o_dim_fn(t, FN_TRUNC_OVER, 0, n));
     double inf = 1e300 * 1e300;
     CHECK(!p2o_dim_fn(t, FN_TRUNC, inf, n) && !p2o_dim_fn(t, FN_ROUND_OVER, inf - inf, n));
-    CHECK(p2o_dim_fn(t, FN_CEIL, 0, n) == p2o_dim_int(t, 0) && p2o_dim_fn(t, FN_CEIL, -0.0, n) == p2o_dim_int(t, 0));
+    CHECK(p2o_dim_fn(t, FN_CEIL, 0, n) == p2o_dim_int(t, 0) &&
+          p2o_dim_fn(t, FN_CEIL, -0.0, n) == p2o_dim_int(t, 0));
     finish();
 }
 
@@ -109,7 +113,8 @@ static void test_halves(void)
     start();
     CHECK(at("round(n/2)", 5) == 2 && at("round(n/2)", 7) == 4 && at("round(2.5*n)", 3) == 8);
     CHECK(at("round(-0.5*n)", 5) == -2 && at("round(0.5 * n)", 11) == 6);
-    CHECK(at("int(-0.7*n)", 3) == -2 && at("floor(-0.7*n)", 3) == -3 && at("ceil(-0.7*n)", 3) == -2);
+    CHECK(at("int(-0.7*n)", 3) == -2 && at("floor(-0.7*n)", 3) == -3 &&
+          at("ceil(-0.7*n)", 3) == -2);
     finish();
 }
 
@@ -117,34 +122,58 @@ static void test_reading(void)
 {
     start();
     CHECK(becomes("TruncToInt(0.7*ToFloat(n))", "trunc(0.7*n)"));
-    CHECK(becomes("TruncToInt(Mul(Float('0.69999999999999996', precision=53), ToFloat(Symbol('n'))))", "trunc(0.7*n)"));
+    CHECK(
+        becomes("TruncToInt(Mul(Float('0.69999999999999996', precision=53), ToFloat(Symbol('n'))))",
+                "trunc(0.7*n)"));
     CHECK(becomes("math.trunc(n*0.7)", "trunc(0.7*n)") && becomes("int(0.7*n)", "trunc(0.7*n)"));
     CHECK(becomes("FloorToInt(-0.7*ToFloat(n + 1))", "floor(-0.7*(n + 1))"));
     CHECK(becomes("RoundToInt(0.7*ToFloat(2*n))", "round(0.7*(2*n))"));
     CHECK(becomes("CeilToInt(FloatTrueDiv(ToFloat(n), 0.3))", "ceil(n/0.3)"));
-    CHECK(becomes("floor(n*(-1)/0.3)", "floor((-n)/0.3)") && becomes("floor(-(n/0.3))", "floor(n/(-0.3))"));
+    CHECK(becomes("floor(n*(-1)/0.3)", "floor((-n)/0.3)") &&
+          becomes("floor(-(n/0.3))", "floor(n/(-0.3))"));
     CHECK(becomes("TruncToInt(FloatTrueDiv(ToFloat(n), 3.0))", "n//3"));
-    CHECK(becomes("TruncToInt(IntTrueDiv(n, 3))", "n//3") && becomes("CeilToInt(1.25*n)", "n + (n + 3)//4"));
-    CHECK(becomes("RoundToInt(IntTrueDiv(4*n, 6))", "round(2*n/3)") && becomes("round(1.5*n)", "round(3*n/2)"));
-    CHECK(becomes("int((n - 4)/2)", "trunc((n - 4)/2)") && becomes("int(0.5*(n - 4))", "trunc((n - 4)/2)"));
+    CHECK(becomes("TruncToInt(IntTrueDiv(n, 3))", "n//3") &&
+          becomes("CeilToInt(1.25*n)", "n + (n + 3)//4"));
+    CHECK(becomes("RoundToInt(IntTrueDiv(4*n, 6))", "round(2*n/3)") &&
+          becomes("round(1.5*n)", "round(3*n/2)"));
+    CHECK(becomes("int((n - 4)/2)", "trunc((n - 4)/2)") &&
+          becomes("int(0.5*(n - 4))", "trunc((n - 4)/2)"));
     CHECK(becomes("TruncToInt(OpaqueUnaryFn_sqrt(ToFloat(n)))", "isqrt(n)"));
     CHECK(becomes("math.isqrt(n + 1)*2", "2*isqrt(n + 1)") && becomes("isqrt(n)**2", "isqrt(n)^2"));
     CHECK(becomes("math.floor(math.log2(n))", "bit_length(n) - 1"));
     CHECK(becomes("math.ceil(log2(n))", "bit_length(n - 1)"));
     CHECK(becomes("PowByNatural(2, n)", "pow2(n)") && becomes("4**(n + 1)", "pow2(2*n + 2)"));
     CHECK(becomes("LShift(3, n)", "3*pow2(n)") && becomes("RShift(7*n, n)", "7*n//pow2(n)"));
-    CHECK(becomes("BitwiseFn_bitwise_and(n, 3)", "n % 4") && becomes("BitwiseFn_bitwise_and(-2, n)", "n - n % 2"));
+    CHECK(becomes("BitwiseFn_bitwise_and(n, 3)", "n % 4") &&
+          becomes("BitwiseFn_bitwise_and(-2, n)", "n - n % 2"));
     CHECK(becomes("trunc(1e-09*n)", "trunc(1e-09*n)"));
     CHECK(becomes("max(trunc(0.7*n), isqrt(n), 3) % 4", "max(trunc(0.7*n), isqrt(n), 3) % 4"));
-    CHECK(becomes("TruncToInt(2.0*IntTrueDiv(n, 3))", "2*n//3") && becomes("FloorToInt(IntTrueDiv(n, 6) + 0.5)", "(n + 3)//6"));
+    CHECK(becomes("TruncToInt(2.0*IntTrueDiv(n, 3))", "2*n//3") &&
+          becomes("FloorToInt(IntTrueDiv(n, 6) + 0.5)", "(n + 3)//6"));
     CHECK(becomes("TruncToInt(FloatTrueDiv(IntTrueDiv(n, 3), 3.0))", "n//9"));
     CHECK(read("round(n)") == n && read("ceil(3*n)") == read("3*n"));
 
     static const char *const none[] = {
-        "TruncToInt(49.0*(IntTrueDiv(n, 49)))", "TruncToInt(IntTrueDiv(n, 3) + IntTrueDiv(m, 3))",
-        "0.7*n", "0.7*ToFloat(n) + n", "sqrt(n)", "trunc(0.7*n + 0.5)", "trunc(0.5*(0.7*n))", "trunc(0.7*(n/3))", "round(log2(n))",
-        "isqrt(0.7*n)", "trunc(0.7*0.7)*0.7", "3**n", "2**(n/2)", "trunc(sqrt(n)*2)", "trunc(n/m/0.3)",
-        "round(n/m)", "BitwiseFn_bitwise_and(n, m)", "sqrt(sqrt(n))", "trunc(0.3/n)", "trunc(n/0.0)",
+        "TruncToInt(49.0*(IntTrueDiv(n, 49)))",
+        "TruncToInt(IntTrueDiv(n, 3) + IntTrueDiv(m, 3))",
+        "0.7*n",
+        "0.7*ToFloat(n) + n",
+        "sqrt(n)",
+        "trunc(0.7*n + 0.5)",
+        "trunc(0.5*(0.7*n))",
+        "trunc(0.7*(n/3))",
+        "round(log2(n))",
+        "isqrt(0.7*n)",
+        "trunc(0.7*0.7)*0.7",
+        "3**n",
+        "2**(n/2)",
+        "trunc(sqrt(n)*2)",
+        "trunc(n/m/0.3)",
+        "round(n/m)",
+        "BitwiseFn_bitwise_and(n, m)",
+        "sqrt(sqrt(n))",
+        "trunc(0.3/n)",
+        "trunc(n/0.0)",
     };
     for (size_t i = 0; i < COUNT_OF(none); i++) {
         const char *error;
@@ -167,7 +196,9 @@ static void test_roots_and_bits(void)
         CHECK(value_at(up, size, &v) && v == r + (r * r < size));
         CHECK(value_at(near, size, &w) && w == r + (4 * size > (2 * r + 1) * (2 * r + 1)));
     }
-    static const int64_t masks[] = { 0, 1, 3, 5, 6, -1, -2, -8, 0x5a, -0x5b, 1ll << 40, ~(1ll << 40) };
+    static const int64_t masks[] = {
+        0, 1, 3, 5, 6, -1, -2, -8, 0x5a, -0x5b, 1ll << 40, ~(1ll << 40)
+    };
     for (size_t i = 0; i < COUNT_OF(masks); i++) {
         Dim both = p2o_dim_and(t, p2o_dim_sub(t, n, p2o_dim_int(t, 100)), masks[i]);
         for (int64_t size = 0, v; size < 300; size++)
@@ -176,7 +207,10 @@ static void test_roots_and_bits(void)
     finish();
 }
 
-static bool is_always(const char *a, const char *b) { return p2o_dim_le(t, read(a), read(b)) == YES; }
+static bool is_always(const char *a, const char *b)
+{
+    return p2o_dim_le(t, read(a), read(b)) == YES;
+}
 
 static bool ranges(const char *text, int64_t lo, int64_t hi)
 {
@@ -195,17 +229,24 @@ static void test_bounds(void)
     p2o_dim_set_range(t, p2o_dim_sym(t, "q"), 10, 100);
     p2o_dim_set_range(t, p2o_dim_sym(t, "z"), -9, 20);
     CHECK(ranges("trunc(0.7*n)", 0, NO_UPPER) && ranges("trunc(-0.7*n)", NO_LOWER, 0));
-    CHECK(ranges("trunc(0.7*q)", 7, 70) && ranges("ceil(q/0.3)", 34, 334) && ranges("floor(-0.7*q)", -70, -7));
+    CHECK(ranges("trunc(0.7*q)", 7, 70) && ranges("ceil(q/0.3)", 34, 334) &&
+          ranges("floor(-0.7*q)", -70, -7));
     CHECK(ranges("isqrt(p)", 1, NO_UPPER) && ranges("isqrt(q)", 3, 10) && ranges("isqrt(z)", 0, 4));
-    CHECK(ranges("bit_length(n)", 0, 63) && ranges("bit_length(q)", 4, 7) && ranges("bit_length(z)", 0, 5));
+    CHECK(ranges("bit_length(n)", 0, 63) && ranges("bit_length(q)", 4, 7) &&
+          ranges("bit_length(z)", 0, 5));
     CHECK(ranges("bit_length(-q)", 4, 7));
-    CHECK(ranges("pow2(n)", 1, 1ll << 62) && ranges("pow2(q - 8)", 4, 1ll << 62) && ranges("pow2(q//20)", 1, 32));
+    CHECK(ranges("pow2(n)", 1, 1ll << 62) && ranges("pow2(q - 8)", 4, 1ll << 62) &&
+          ranges("pow2(q//20)", 1, 32));
     CHECK(ranges("round(z/2)", -4, 10));
-    CHECK(is_always("trunc(0.7*n)", "n") && is_always("ceil(0.7*n)", "n") && is_always("round(n/1.3)", "n"));
-    CHECK(is_always("n", "floor(1.1*n)") && is_always("n", "trunc(n/0.9)") && is_always("isqrt(n)", "n"));
+    CHECK(is_always("trunc(0.7*n)", "n") && is_always("ceil(0.7*n)", "n") &&
+          is_always("round(n/1.3)", "n"));
+    CHECK(is_always("n", "floor(1.1*n)") && is_always("n", "trunc(n/0.9)") &&
+          is_always("isqrt(n)", "n"));
     CHECK(is_always("bit_length(n)", "n") && is_always("n + 1", "pow2(n)"));
-    CHECK(read("min(n, trunc(0.7*n))") == read("trunc(0.7*n)") && read("max(0, isqrt(n))") == read("isqrt(n)"));
-    CHECK(!is_always("trunc(0.7*z)", "z") && !is_always("n", "trunc(0.7*n)") && !is_always("trunc(-0.7*n)", "n - 1"));
+    CHECK(read("min(n, trunc(0.7*n))") == read("trunc(0.7*n)") &&
+          read("max(0, isqrt(n))") == read("isqrt(n)"));
+    CHECK(!is_always("trunc(0.7*z)", "z") && !is_always("n", "trunc(0.7*n)") &&
+          !is_always("trunc(-0.7*n)", "n - 1"));
     CHECK(p2o_dim_eq(t, read("trunc(0.7*q)"), read("71")) == NO);
     Dim d = read("max(trunc(0.7*n), 0) + isqrt(n)*pow2(bit_length(n))");
     p2o_dim_set_floor(t, n, 2);
@@ -227,7 +268,8 @@ static void test_nesting(void)
                "2*math.isqrt(n)**2 + pow(2, n) + round(n/3)"));
     CHECK(same(p2o_dim_python(t, read("max(bit_length(n), trunc(0.7*(n + 1)))")),
                "max(int.bit_length(n), math.trunc(0.7*(n + 1)))"));
-    CHECK(same(p2o_dim_fn_python(str_of("isqrt")), "math.isqrt(") && !p2o_dim_fn_python(str_of("max")));
+    CHECK(same(p2o_dim_fn_python(str_of("isqrt")), "math.isqrt(") &&
+          !p2o_dim_fn_python(str_of("max")));
     finish();
 }
 

@@ -1,6 +1,6 @@
-/* Fixed captures, told what the truth is: random programs over symbolic sizes are written out at given
- * sizes, as a capture would, and converted back.  The engine must recover the truth or refuse; it must
- * never come up with something else. */
+/* Fixed captures, told what the truth is: random programs over symbolic sizes are written out at
+ * given sizes, as a capture would, and converted back.  The engine must recover the truth or
+ * refuse; it must never come up with something else. */
 #include "check.h"
 
 #include "aten/functional.h"
@@ -69,7 +69,8 @@ static void op_view_merge(Truth *t)
     for (int i = at + 1; i + 1 < t->rank; i++)
         t->shape[i] = t->shape[i + 1];
     t->rank--;
-    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = view(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = view(y%d, [", t->n + 1, t->n),
+                                      t->rank, "])"));
     memcpy(l->dims, t->shape, sizeof l->dims);
 }
 
@@ -85,7 +86,9 @@ static void op_view_split(Truth *t)
     t->shape[at] = half;
     t->shape[at + 1] = num(t, 2);
     t->rank++;
-    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    Line *l =
+        add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n),
+                                t->rank, "])"));
     memcpy(l->dims, t->shape, sizeof l->dims);
 }
 
@@ -101,7 +104,8 @@ static void op_transpose(Truth *t)
 /* zeros of the same shape, some sizes 1. */
 static void op_add_zeros(Truth *t)
 {
-    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "z%d = zeros([", t->n + 1), t->rank, "])"));
+    Line *l =
+        add_line(t, list_format(t, p2o_printf(t->arena, "z%d = zeros([", t->n + 1), t->rank, "])"));
     for (int i = 0; i < t->rank; i++)
         l->dims[i] = pick(3) ? t->shape[i] : num(t, 1);
     add_line(t, p2o_printf(t->arena, "y%d = add.Tensor(y%d, z%d)", t->n + 1, t->n - 1, t->n));
@@ -123,7 +127,8 @@ static void op_expand(Truth *t)
         t->shape[i] = t->shape[i - 1];
     t->shape[0] = num(t, 3);
     t->rank++;
-    l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = expand(u%d, [", t->n + 1, t->n), t->rank, "])"));
+    l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = expand(u%d, [", t->n + 1, t->n),
+                                t->rank, "])"));
     memcpy(l->dims, t->shape, sizeof l->dims);
 }
 
@@ -134,8 +139,10 @@ static void op_slice(Truth *t)
     int64_t v;
     if (p2o_dim_is_int(t->shape[at], &v))
         return;
-    Dim   end = pick(2) ? p2o_dim_sub(t->dims, t->shape[at], num(t, 1)) : p2o_dim_floordiv(t->dims, t->shape[at], num(t, 2));
-    Line *l = add_line(t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %%0)", t->n + 1, t->n, at));
+    Dim   end = pick(2) ? p2o_dim_sub(t->dims, t->shape[at], num(t, 1))
+                        : p2o_dim_floordiv(t->dims, t->shape[at], num(t, 2));
+    Line *l = add_line(
+        t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %%0)", t->n + 1, t->n, at));
     l->dims[0] = end;
     t->shape[at] = end;
     t->forced = false;
@@ -145,7 +152,8 @@ static void op_slice(Truth *t)
 static void op_cut(Truth *t)
 {
     int   at = pick(t->rank), k = 1 + pick(2);
-    Line *l = add_line(t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %d)", t->n + 1, t->n, at, -k));
+    Line *l = add_line(
+        t, p2o_printf(t->arena, "y%d = slice.Tensor(y%d, %d, 0, %d)", t->n + 1, t->n, at, -k));
     t->shape[at] = l->positive = p2o_dim_sub(t->dims, t->shape[at], num(t, k));
 }
 
@@ -154,7 +162,8 @@ static void op_rotate(Truth *t)
 {
     int at = pick(t->rank), y = t->n;
     add_line(t, p2o_printf(t->arena, "a%d = slice.Tensor(y%d, %d, 0, -1)", t->n + 1, y, at));
-    add_line(t, p2o_printf(t->arena, "c%d = slice.Tensor(y%d, %d, -1, 9223372036854775807)", t->n + 1, y, at));
+    add_line(t, p2o_printf(t->arena, "c%d = slice.Tensor(y%d, %d, -1, 9223372036854775807)",
+                           t->n + 1, y, at));
     add_line(t, p2o_printf(t->arena, "y%d = cat([c%d, a%d], %d)", t->n + 1, t->n, t->n - 1, at));
 }
 
@@ -176,7 +185,8 @@ static void op_conv(Truth *t)
         return;
     int pad = pick(2);
     p2o_putf(&t->weights, "w%d: f32[5, %lld, 3] weight\n", t->n + 1, (long long)c);
-    Line *l = add_line(t, p2o_printf(t->arena, "y%d = conv1d(y%d, w%d, None, [1], [%d])", t->n + 1, t->n, t->n + 1, pad));
+    Line *l = add_line(t, p2o_printf(t->arena, "y%d = conv1d(y%d, w%d, None, [1], [%d])", t->n + 1,
+                                     t->n, t->n + 1, pad));
     t->shape[1] = num(t, 5);
     t->shape[2] = l->positive = p2o_dim_add(t->dims, t->shape[2], num(t, 2 * pad - 2));
 }
@@ -204,7 +214,9 @@ static void op_positions(Truth *t)
 {
     Dim   last = t->shape[t->rank - 1];
     bool  down = pick(2);
-    Line *l = add_line(t, p2o_printf(t->arena, down ? "p%d = arange.start_step(%%0, -1, -1)" : "p%d = arange(%%0)", t->n + 1));
+    Line *l = add_line(
+        t, p2o_printf(t->arena, down ? "p%d = arange.start_step(%%0, -1, -1)" : "p%d = arange(%%0)",
+                      t->n + 1));
     l->dims[0] = down ? p2o_dim_sub(t->dims, last, num(t, 1)) : last;
     add_line(t, p2o_printf(t->arena, "y%d = add.Tensor(y%d, p%d)", t->n + 1, t->n - 1, t->n));
 }
@@ -229,15 +241,18 @@ static void op_exchange(Truth *t)
     Dim first = t->shape[0];
     t->shape[0] = t->shape[1];
     t->shape[1] = first;
-    Line *l = add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n), t->rank, "])"));
+    Line *l =
+        add_line(t, list_format(t, p2o_printf(t->arena, "y%d = reshape(y%d, [", t->n + 1, t->n),
+                                t->rank, "])"));
     memcpy(l->dims, t->shape, sizeof l->dims);
 }
 
 static void make_truth(Truth *t, bool with_slices)
 {
-    static void (*const ops[])(Truth *) = { op_view_merge, op_view_split, op_transpose, op_add_zeros, op_cat,
-                                            op_expand, op_cut, op_rotate, op_matmul, op_conv, op_pool, op_unfold,
-                                            op_positions, op_flatten, op_exchange, op_slice };
+    static void (*const ops[])(
+        Truth *) = { op_view_merge, op_view_split, op_transpose, op_add_zeros, op_cat,  op_expand,
+                     op_cut,        op_rotate,     op_matmul,    op_conv,      op_pool, op_unfold,
+                     op_positions,  op_flatten,    op_exchange,  op_slice };
     const int nops = (int)COUNT_OF(ops);
     t->weights = (Buf){ .arena = t->arena };
     t->n = 0;
@@ -279,10 +294,12 @@ static bool value_at(void *user, Dim sym, int64_t *v)
 static bool write_capture(Truth *t, const int64_t *size, Buf *out)
 {
     At at = { .t = t, .value = { size[0], size[1] } };
-    p2o_putf(out, "x: f32[%lld, %lld, 4]\n%s", (long long)size[0], (long long)size[1], t->weights.n ? t->weights.at : "");
+    p2o_putf(out, "x: f32[%lld, %lld, 4]\n%s", (long long)size[0], (long long)size[1],
+             t->weights.n ? t->weights.at : "");
     for (int i = 0; i < t->n; i++) {
         int64_t least = 1;
-        if (t->line[i].positive && (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, &at, &least) || least < 1))
+        if (t->line[i].positive &&
+            (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, &at, &least) || least < 1))
             return false;
         for (const char *p = t->line[i].format; *p; p++) {
             int64_t v;
@@ -306,10 +323,12 @@ static bool exists_at(Truth *t, At *at)
 {
     int64_t v = 1;
     for (int i = 0; i < t->n; i++) {
-        if (t->line[i].positive && (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, at, &v) || v < 1))
+        if (t->line[i].positive &&
+            (!p2o_dim_eval(t->dims, t->line[i].positive, value_at, at, &v) || v < 1))
             return false;
         for (int k = 0; k < 8; k++)
-            if (t->line[i].dims[k] && (!p2o_dim_eval(t->dims, t->line[i].dims[k], value_at, at, &v) || v < 0))
+            if (t->line[i].dims[k] &&
+                (!p2o_dim_eval(t->dims, t->line[i].dims[k], value_at, at, &v) || v < 0))
                 return false;
     }
     return true;
@@ -327,13 +346,14 @@ static bool is_alike(Truth *t, Dim d, int64_t (*size)[NSYM])
     return true;
 }
 
-/* A size that happens to be the same in all captures cannot be told from a number: users choose sizes
- * that avoid it. */
+/* A size that happens to be the same in all captures cannot be told from a number: users choose
+ * sizes that avoid it. */
 static bool all_differ(Truth *t, int64_t (*size)[NSYM])
 {
     for (int i = 0; i < t->n; i++)
         for (int k = 0; k < 8; k++)
-            if (t->line[i].dims[k] && !p2o_dim_is_int(t->line[i].dims[k], NULL) && is_alike(t, t->line[i].dims[k], size))
+            if (t->line[i].dims[k] && !p2o_dim_is_int(t->line[i].dims[k], NULL) &&
+                is_alike(t, t->line[i].dims[k], size))
                 return false;
     return true;
 }
@@ -395,8 +415,9 @@ static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
             if (x != y) {
                 Buf text = { .arena = a };
                 write_capture(t, size[0], &text);
-                printf("%saxis %d: %s, the truth is %s (%d captures%s)\n", text.at, i, p2o_dim_text(dims, got.at[i]),
-                       p2o_dim_text(t->dims, t->shape[i]), n, declared ? ", declared" : "");
+                printf("%saxis %d: %s, the truth is %s (%d captures%s)\n", text.at, i,
+                       p2o_dim_text(dims, got.at[i]), p2o_dim_text(t->dims, t->shape[i]), n,
+                       declared ? ", declared" : "");
             }
         }
     }
@@ -411,7 +432,8 @@ int main(void)
         Truth   t = { .arena = a, .dims = p2o_dims_new(a) };
         int     least = round % 5 == 0 ? 1 : 2;
         int64_t small[1][NSYM] = { { least + pick(6), least + pick(6) } };
-        int64_t size[NCAPTURE][NSYM] = { { 150 + pick(100), 150 + pick(100) }, { 30 + pick(40), 30 + pick(40) },
+        int64_t size[NCAPTURE][NSYM] = { { 150 + pick(100), 150 + pick(100) },
+                                         { 30 + pick(40), 30 + pick(40) },
                                          { 5 + pick(10), 5 + pick(10) } };
         make_truth(&t, round % 2);
         if (t.forced)                                   /* one capture: numbers that nothing forces stay */

@@ -1,4 +1,5 @@
-/* Evidence for what a number is: costs, readings, the verdict, spelled numbers, sizes that tell and planned sizes. */
+/* Evidence for what a number is: costs, readings, the verdict, spelled numbers, sizes that tell and
+ * planned sizes. */
 #include "check.h"
 
 #include <math.h>
@@ -47,16 +48,22 @@ static Readings read_values(World *w, bool whole, const double *want)
     return r;
 }
 
-static const char *reading_text(World *w, const Reading *r) { return p2o_expr_text(w->arena, r->of, r->expr); }
+static const char *reading_text(World *w, const Reading *r)
+{
+    return p2o_expr_text(w->arena, r->of, r->expr);
+}
 
 static void check_numbers(void)
 {
-    CHECK(p2o_number_bits(0) == 1 && p2o_number_bits(1) == 3 && p2o_number_bits(3) == 5 && p2o_number_bits(8) == 7);
+    CHECK(p2o_number_bits(0) == 1 && p2o_number_bits(1) == 3 && p2o_number_bits(3) == 5 &&
+          p2o_number_bits(8) == 7);
     CHECK(p2o_number_bits(-8) == p2o_number_bits(8));
     for (int v = 1; v < 2000; v++)
         CHECK(p2o_number_bits(v) <= p2o_number_bits(v + 1));
-    CHECK(p2o_number_bits(0.5) < p2o_number_bits(0.35) && p2o_number_bits(0.35) < p2o_number_bits(0.3517));
-    CHECK(p2o_number_bits(1 / sqrt(8)) < 20 && p2o_number_bits(1.0 / 3) < 20 && p2o_number_bits(log(97)) < 30);
+    CHECK(p2o_number_bits(0.5) < p2o_number_bits(0.35) &&
+          p2o_number_bits(0.35) < p2o_number_bits(0.3517));
+    CHECK(p2o_number_bits(1 / sqrt(8)) < 20 && p2o_number_bits(1.0 / 3) < 20 &&
+          p2o_number_bits(log(97)) < 30);
     CHECK(p2o_number_bits(0.7390851332151607) > 50);            /* nothing short */
     CHECK(p2o_number_bits(INFINITY) < 4);
 }
@@ -99,9 +106,10 @@ static void see_expr(void *user, const Expr *e, double bits, const double *value
     for (int i = 0; d && i < b->npoint; i++) {
         Point   at = { b, i };
         int64_t whole;
-        if (p2o_expr_eval(b, e, i, &v) && p2o_dim_eval(b->dims, d, value_at_point, &at, &whole) && (double)whole != v &&
-            s->whole_wrong++ < 5)
-            printf("%s: %lld, the expression is %g\n", p2o_dim_text(b->dims, d), (long long)whole, v);
+        if (p2o_expr_eval(b, e, i, &v) && p2o_dim_eval(b->dims, d, value_at_point, &at, &whole) &&
+            (double)whole != v && s->whole_wrong++ < 5)
+            printf("%s: %lld, the expression is %g\n", p2o_dim_text(b->dims, d), (long long)whole,
+                   v);
     }
 }
 
@@ -141,11 +149,13 @@ static void check_reading_list(World *w, const Readings *r)
     for (int i = 0; i < r->n; i++) {
         CHECK(i == 0 || r->list[i - 1].bits <= r->list[i].bits);
         for (int k = 0; k < w->bases.nfit; k++)
-            CHECK(p2o_expr_eval(r->list[i].of, r->list[i].expr, k, &v) && fabs(v - r->want[k]) <= 1e-9 * fabs(v));
+            CHECK(p2o_expr_eval(r->list[i].of, r->list[i].expr, k, &v) &&
+                  fabs(v - r->want[k]) <= 1e-9 * fabs(v));
         for (int j = 0; j < i; j++) {
             bool alike = true;
             for (int p = 0; p < NPROBE; p++)
-                alike &= r->list[i].at[p] == r->list[j].at[p] || (isnan(r->list[i].at[p]) && isnan(r->list[j].at[p]));
+                alike &= r->list[i].at[p] == r->list[j].at[p] ||
+                         (isnan(r->list[i].at[p]) && isnan(r->list[j].at[p]));
             CHECK(!alike);
         }
     }
@@ -201,7 +211,8 @@ static Verdict weigh(World *w, Evidence e, bool whole, const double *at)
 static void check_one_capture(void)
 {
     World    w;
-    Evidence plain = { .role = NUMBER_EXTENT }, spelled = plain, lacking = plain, setting = { .role = NUMBER_SETTING };
+    Evidence plain = { .role = NUMBER_EXTENT }, spelled = plain, lacking = plain,
+             setting = { .role = NUMBER_SETTING };
     spelled.spelled = SPELLED_YES;
     lacking.spelled = SPELLED_NO;
     begin(&w, 1, 1, (int64_t[]){ 8 });
@@ -209,7 +220,8 @@ static void check_one_capture(void)
     CHECK(weigh(&w, setting, true, AT(8)).kind == VERDICT_NUMBER);
     CHECK(weigh(&w, lacking, true, AT(4)).kind == VERDICT_OPEN);        /* 4, or half of it */
     CHECK(weigh(&w, plain, true, AT(7)).kind == VERDICT_OPEN);          /* 7, or one less */
-    CHECK(weigh(&w, (Evidence){ .role = NUMBER_EXTENT, .usual = true }, true, AT(8)).kind == VERDICT_NUMBER);
+    CHECK(weigh(&w, (Evidence){ .role = NUMBER_EXTENT, .usual = true }, true, AT(8)).kind ==
+          VERDICT_NUMBER);
     end(&w);
     begin(&w, 1, 1, (int64_t[]){ 211 });
     CHECK(weigh(&w, lacking, true, AT(211)).kind == VERDICT_SIZE);
@@ -232,7 +244,8 @@ static void check_several(void)
     end(&w);
     begin(&w, 2, 2, (int64_t[]){ 12, 16, 9, 12 });                      /* alike: seq is 3*batch//4 */
     Verdict v = weigh(&w, e, true, AT(9, 12));
-    CHECK(v.kind != VERDICT_NUMBER && (v.kind == VERDICT_OPEN || same(reading_text(&w, v.best), "seq")));
+    CHECK(v.kind != VERDICT_NUMBER &&
+          (v.kind == VERDICT_OPEN || same(reading_text(&w, v.best), "seq")));
     CHECK(weigh(&w, e, true, AT(8, 11)).kind == VERDICT_OPEN);
     end(&w);
     begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });
@@ -243,11 +256,13 @@ static void check_several(void)
     CHECK(weigh(&w, pad, true, AT(7, 6, 2)).kind == VERDICT_OPEN);      /* 3 bits a capture */
     Evidence line = pad;
     line.line = &(Place){ .text = "y = F.pad(x, (0, -w % 8))" };
-    CHECK(weigh(&w, line, true, AT(7, 6, 2)).best_bits < weigh(&w, pad, true, AT(7, 6, 2)).best_bits);
+    CHECK(weigh(&w, line, true, AT(7, 6, 2)).best_bits <
+          weigh(&w, pad, true, AT(7, 6, 2)).best_bits);
     e.at = AT(93, 30, 11);
     e.nfit = e.ncapture = 3;
     v = weigh(&w, e, true, e.at);
-    CHECK(v.best || same(p2o_verdict_text(w.arena, &e, &v), "no simple expression of the sizes gives that"));
+    CHECK(v.best ||
+          same(p2o_verdict_text(w.arena, &e, &v), "no simple expression of the sizes gives that"));
     end(&w);
 }
 
@@ -278,7 +293,9 @@ static double tan_of_field(double w) { return 0.5 * w / tan(0.5235987755982988);
 /* A size of 0 says nothing of 1, and of sizes below 2 nothing is claimed without one. */
 static void check_seen(void)
 {
-    static const int64_t sizes[][3] = { { 0, 5, 9 }, { 1, 5, 9 }, { 0, 1, 9 }, { 2, 5, 9 }, { 0, 0, 0 } };
+    static const int64_t sizes[][3] = {
+        { 0, 5, 9 }, { 1, 5, 9 }, { 0, 1, 9 }, { 2, 5, 9 }, { 0, 0, 0 }
+    };
     static const int64_t least[] = { 2, 1, 0, 2, 2 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         World w;
@@ -322,9 +339,16 @@ static void check_scales(void)
         Bases  p = { .dims = w.dims, .n = 2, .npoint = 1 };
         p.at[0][0] = b;
         p.at[1][0] = s;
-        const double want[] = { tan_of_field(s), (b - 1) / ((b + 2) * (b + 3)), 0.9 - 0.1 / (s - 1), pow(b, -1 / (s + 4)),
-                                log(s + 1) / log(32) / sqrt(b), 32 / s, 1.7 * pow(b * s, 0.31), exp(-0.013 * s) };
-        CHECK(i >= 8 || (v.best && p2o_expr_eval(&p, v.best->expr, 0, &got) && fabs(got - want[i]) <= 1e-9 * want[i]));
+        const double want[] = { tan_of_field(s),
+                                (b - 1) / ((b + 2) * (b + 3)),
+                                0.9 - 0.1 / (s - 1),
+                                pow(b, -1 / (s + 4)),
+                                log(s + 1) / log(32) / sqrt(b),
+                                32 / s,
+                                1.7 * pow(b * s, 0.31),
+                                exp(-0.013 * s) };
+        CHECK(i >= 8 || (v.best && p2o_expr_eval(&p, v.best->expr, 0, &got) &&
+                         fabs(got - want[i]) <= 1e-9 * want[i]));
     }
     end(&w);
 }
@@ -374,17 +398,23 @@ static void check_few_scales(void)
     end(&w);
 }
 
-static int times(const char *text, double number) { return p2o_spelled_times(&(Place){ .text = text }, number); }
+static int times(const char *text, double number)
+{
+    return p2o_spelled_times(&(Place){ .text = text }, number);
+}
 
 static void check_spelled(void)
 {
     CHECK(p2o_spelled_times(NULL, 4) == -1 && times(NULL, 4) == -1);
     CHECK(times("", 4) == 0 && times("y = x", 4) == 0);
-    CHECK(times("y = x[:, :4]", 4) == 1 && times("y = x[:, :-4]", -4) == 1 && times("y = x[:, :4]", -4) == 0);
+    CHECK(times("y = x[:, :4]", 4) == 1 && times("y = x[:, :-4]", -4) == 1 &&
+          times("y = x[:, :4]", -4) == 0);
     CHECK(times("y = x.view(4, 4, 14)", 4) == 2 && times("y = x.view(4, 4, 14)", 1) == 0);
     CHECK(times("y4 = x4 + a_4", 4) == 0 && times("y = x4(4)", 4) == 1);
-    CHECK(times("y = x * .5", 0.5) == 1 && times("y = x * 0.50", 0.5) == 1 && times("y = x * 5", 0.5) == 0);
-    CHECK(times("y = x + 1e-5", 1e-5) == 1 && times("y = x + 1e-5", 5) == 0 && times("y = x + 2.5e+1", 25) == 1);
+    CHECK(times("y = x * .5", 0.5) == 1 && times("y = x * 0.50", 0.5) == 1 &&
+          times("y = x * 5", 0.5) == 0);
+    CHECK(times("y = x + 1e-5", 1e-5) == 1 && times("y = x + 1e-5", 5) == 0 &&
+          times("y = x + 2.5e+1", 25) == 1);
     CHECK(times("y = x.view(n, -1)", 1) == 0);
     CHECK(times("y = x / shape[2]", 2) == 0 && times("y = x / shape[2] / 2", 2) == 1);
     CHECK(times("y = x / x.shape[2]", 2) == 0 && times("y = x / x.size(2)", 2) == 0);
@@ -407,10 +437,12 @@ static void check_telling(void)
     begin(&w, 2, 1, (int64_t[]){ 3, 5 });
     Readings r = read_values(&w, true, AT(2));
     Telling  t = p2o_telling(w.arena, w.bind, w.sym, 2, &r);
-    CHECK(t.text && t.json && t.json[0] == '{' && strstr(t.json, "\"batch\": ") && strstr(t.json, "\"seq\": "));
+    CHECK(t.text && t.json && t.json[0] == '{' && strstr(t.json, "\"batch\": ") &&
+          strstr(t.json, "\"seq\": "));
     Dim     first = p2o_expr_dim(&w.bases, r.list[0].expr);
     int64_t v = 2;
-    CHECK(first && p2o_dim_eval(w.dims, first, chosen_value, (void *)(uintptr_t)t.text, &v) && v != 2);
+    CHECK(first && p2o_dim_eval(w.dims, first, chosen_value, (void *)(uintptr_t)t.text, &v) &&
+          v != 2);
     CHECK(!p2o_telling(w.arena, w.bind, w.sym, 0, &r).text);
     end(&w);
     begin(&w, 2, 1, (int64_t[]){ 3, 5 });
@@ -419,8 +451,10 @@ static void check_telling(void)
     r = read_values(&w, true, AT(4));
     t = p2o_telling(w.arena, w.bind, w.sym, 2, &r);
     int64_t batch = 0, seq = 0;
-    CHECK(t.text && chosen_value((void *)(uintptr_t)t.text, w.sym[0], &batch) && batch >= 2 && batch <= 3);
-    CHECK(t.text && chosen_value((void *)(uintptr_t)t.text, w.sym[1], &seq) && seq >= 4 && seq <= 9);
+    CHECK(t.text && chosen_value((void *)(uintptr_t)t.text, w.sym[0], &batch) && batch >= 2 &&
+          batch <= 3);
+    CHECK(t.text && chosen_value((void *)(uintptr_t)t.text, w.sym[1], &seq) && seq >= 4 &&
+          seq <= 9);
     end(&w);
 }
 
@@ -429,7 +463,8 @@ static bool shows_remainders(const Plan *p, int i)
 {
     static const int64_t by[] = { 2, 3, 4, 5, 7, 8 };
     for (size_t k = 0; k < sizeof by / sizeof *by; k++)
-        if (p->captures[0][i] % by[k] == p->captures[1][i] % by[k] && p->captures[1][i] % by[k] == p->captures[2][i] % by[k])
+        if (p->captures[0][i] % by[k] == p->captures[1][i] % by[k] &&
+            p->captures[1][i] % by[k] == p->captures[2][i] % by[k])
             return false;
     return true;
 }
@@ -461,7 +496,8 @@ static void check_plan(void)
 
 static void check_plan_ranges(void)
 {
-    static const int64_t ranges[][2] = { { 3, 10 }, { 1, 1 }, { 5, 6 }, { 400, NO_UPPER }, { 2, 50 }, { 128, 512 }, { 0, 4 } };
+    static const int64_t ranges[][2] = { { 3, 10 }, { 1, 1 },     { 5, 6 }, { 400, NO_UPPER },
+                                         { 2, 50 }, { 128, 512 }, { 0, 4 } };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         World w;
         Plan  p = { 0 };
@@ -471,7 +507,8 @@ static void check_plan_ranges(void)
         int64_t least = p.captures[0][1], most = least;
         for (int k = 0; k < PLAN_CAPTURES; k++) {
             int64_t v = p.captures[k][1], c = p.checks[k % PLAN_CHECKS][1];
-            CHECK(v >= 1 && v >= ranges[i][0] && v <= ranges[i][1] && c >= 1 && c >= ranges[i][0] && c <= ranges[i][1]);
+            CHECK(v >= 1 && v >= ranges[i][0] && v <= ranges[i][1] && c >= 1 && c >= ranges[i][0] &&
+                  c <= ranges[i][1]);
             least = v < least ? v : least;
             most = v > most ? v : most;
         }

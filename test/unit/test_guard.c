@@ -6,7 +6,8 @@
 #include "dyn/guard.h"
 #include "dyn/range.h"
 
-static const int64_t sizes_of_ab[][2] = { { 7, 5 }, { 6, 9 }, { 8, 4 }, { 16, 16 }, { 1, 3 }, { 1000003, 64 } };
+static const int64_t sizes_of_ab[][2] = { { 7, 5 },   { 6, 9 }, { 8, 4 },
+                                          { 16, 16 }, { 1, 3 }, { 1000003, 64 } };
 
 typedef struct Truth {
     const char *guard, *answers;        /* t, f or ? at each of the sizes */
@@ -177,7 +178,10 @@ static const Truth truths[] = {
 static Program *program;
 static Dim      dims_of_ab[2];
 
-static bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; }
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
+}
 
 /* a and b as PyTorch writes them. */
 static const char *written(const char *guard)
@@ -204,9 +208,15 @@ static bool value_of_ab(void *user, Dim sym, int64_t *v)
 /* 64 bits are not enough: Python's ints have no end. */
 static bool is_huge(const char *guard)
 {
-    static const char *const huge[] = { "a ** 40 > 1", "a * 9223372036854775807 > 1", "9223372036854775807 + a > 0",
-        "-9223372036854775807 - a < 0", "a + 9223372036854775800 == 9223372036854775807", "1 << (70 * a) > 0",
-        "2 ** a == 128", "1 << a == 128", "math.trunc(1e300) > a" };
+    static const char *const huge[] = { "a ** 40 > 1",
+                                        "a * 9223372036854775807 > 1",
+                                        "9223372036854775807 + a > 0",
+                                        "-9223372036854775807 - a < 0",
+                                        "a + 9223372036854775800 == 9223372036854775807",
+                                        "1 << (70 * a) > 0",
+                                        "2 ** a == 128",
+                                        "1 << a == 128",
+                                        "math.trunc(1e300) > a" };
     for (size_t i = 0; i < COUNT_OF(huge); i++)
         if (same(guard, huge[i]))
             return true;
@@ -229,20 +239,45 @@ static void check_truths(void)
         for (size_t k = 0; g && k < COUNT_OF(sizes_of_ab); k++) {
             Answer a = answer_at(g, k);
             char   said = a == YES ? 't' : a == NO ? 'f' : '?';
-            bool   right = said == truths[i].answers[k] || (said == '?' && is_huge(truths[i].guard));
+            bool right = said == truths[i].answers[k] || (said == '?' && is_huge(truths[i].guard));
             CHECK(right);
             if (!right)
-                printf("  %s at %zu: %c, Python says %c\n", truths[i].guard, k, said, truths[i].answers[k]);
+                printf("  %s at %zu: %c, Python says %c\n", truths[i].guard, k, said,
+                       truths[i].answers[k]);
         }
     }
 }
 
 static void check_not_understood(void)
 {
-    static const char *const wrong[] = { "", "a ==", "== a", "(a == 3", "a == 3)", "a == 3 4", "L['y'].size()[0] == 3",
-        "L['x'].size()[2] == 3", "L['x'].size()[0 == 3", "L['x'].stride()[0] == 3", "L['x'] == 3", "f(a) == 3", "a = 3",
-        "max(a) == 3", "math.trunc(a, 2) == 3", "math.trunc() == 3", "a ** == 3", "a if 1", "a and", "not", "1.2.3 == a",
-        "99999999999999999999 > a", "'a' == a", "a.is_integer()", "lambda: a", "a == 3 #", "a @ b == 3", "[a][0] == 7" };
+    static const char *const wrong[] = { "",
+                                         "a ==",
+                                         "== a",
+                                         "(a == 3",
+                                         "a == 3)",
+                                         "a == 3 4",
+                                         "L['y'].size()[0] == 3",
+                                         "L['x'].size()[2] == 3",
+                                         "L['x'].size()[0 == 3",
+                                         "L['x'].stride()[0] == 3",
+                                         "L['x'] == 3",
+                                         "f(a) == 3",
+                                         "a = 3",
+                                         "max(a) == 3",
+                                         "math.trunc(a, 2) == 3",
+                                         "math.trunc() == 3",
+                                         "a ** == 3",
+                                         "a if 1",
+                                         "a and",
+                                         "not",
+                                         "1.2.3 == a",
+                                         "99999999999999999999 > a",
+                                         "'a' == a",
+                                         "a.is_integer()",
+                                         "lambda: a",
+                                         "a == 3 #",
+                                         "a @ b == 3",
+                                         "[a][0] == 7" };
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         CHECK(!p2o_guard_parse(program, written(wrong[i])));
 }
@@ -262,7 +297,9 @@ static const char *many(const char *head, const char *part, int n, const char *t
 static void check_bounds(void)
 {
     enum { MANY = 100000 };
-    static const char *const deep[] = { "(", "-", "not ", "max(1, ", "2 ** ", "1 if 1 else ", "math.sqrt(" };
+    static const char *const deep[] = { "(",         "-",     "not ",
+                                        "max(1, ",   "2 ** ", "1 if 1 else ",
+                                        "math.sqrt(" };
     for (size_t i = 0; i < COUNT_OF(deep); i++)
         CHECK(!p2o_guard_parse(program, many("", deep[i], MANY, "1")));
     CHECK(!p2o_guard_parse(program, many("1", " + 1", MANY, " > 2")));
@@ -278,7 +315,8 @@ static bool python_is(const char *guard, const char *want)
 {
     Dim          now[2] = { p2o_dim_sym(program->dims, "batch"), NULL };
     const Guard *g = p2o_guard_parse(program, written(guard));
-    now[1] = p2o_dim_add(program->dims, p2o_dim_pow(program->dims, now[0], 2), p2o_dim_int(program->dims, 1));
+    now[1] = p2o_dim_add(program->dims, p2o_dim_pow(program->dims, now[0], 2),
+                         p2o_dim_int(program->dims, 1));
     return g && same(p2o_guard_python(g, program->dims, now), want);
 }
 
@@ -286,7 +324,8 @@ static void check_text(void)
 {
     CHECK(python_is("a != 7", "batch != 7"));
     CHECK(python_is("a*b > 3", "batch*(batch**2 + 1) > 3"));
-    CHECK(python_is("math.trunc(0.7*torch.sym_float(a)) == 4", "math.trunc(0.7*float(batch)) == 4"));
+    CHECK(
+        python_is("math.trunc(0.7*torch.sym_float(a)) == 4", "math.trunc(0.7*float(batch)) == 4"));
     CHECK(python_is("torch._sym_sqrt(a) < OpaqueUnaryFn_log(3)", "math.sqrt(batch) < math.log(3)"));
     CHECK(python_is("FloorDiv(a, 2) == Max(1, a)", "operator.floordiv(batch, 2) == max(1, batch)"));
     CHECK(python_is("pow(a, 2) < math.pow(a, 3)", "pow(batch, 2) < math.pow(batch, 3)"));
@@ -296,7 +335,8 @@ static void check_sides(void)
 {
     double       v;
     const Guard *g = p2o_guard_parse(program, written("(a // 4) == 3"));
-    CHECK(g && p2o_guard_relation(g) == GUARD_EQ && !p2o_guard_number(g, 0, &v) && p2o_guard_number(g, 1, &v) && v == 3);
+    CHECK(g && p2o_guard_relation(g) == GUARD_EQ && !p2o_guard_number(g, 0, &v) &&
+          p2o_guard_number(g, 1, &v) && v == 3);
     CHECK(g && same(p2o_dim_text(program->dims, p2o_guard_dim(g, program->dims, 0)), "s0//4"));
     g = p2o_guard_parse(program, written("1 < 2*a + b"));
     CHECK(g && p2o_guard_relation(g) == GUARD_LT && p2o_guard_number(g, 0, &v) && v == 1);
@@ -304,7 +344,8 @@ static void check_sides(void)
     g = p2o_guard_parse(program, written("1 < a < 3"));
     CHECK(g && p2o_guard_relation(g) == GUARD_OTHER);
     g = p2o_guard_parse(program, written("a / 2 == b"));
-    CHECK(g && !p2o_guard_dim(g, program->dims, 0) && p2o_guard_dim(g, program->dims, 1) == dims_of_ab[1]);
+    CHECK(g && !p2o_guard_dim(g, program->dims, 0) &&
+          p2o_guard_dim(g, program->dims, 1) == dims_of_ab[1]);
 }
 
 /* A capture from 2 on, and another one at 1. */

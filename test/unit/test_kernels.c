@@ -17,7 +17,8 @@ static Builder *fresh_builder(int opset)
 static Value *vector_input(Builder *b, const char *name, DType t)
 {
     Dim at[] = { p2o_dim_sym(dims, "n") };
-    return p2o_graph_input(b->graph, name, t, (Shape){ 1, p2o_shape_copy(arena, (Shape){ 1, at }, 0) });
+    return p2o_graph_input(b->graph, name, t,
+                           (Shape){ 1, p2o_shape_copy(arena, (Shape){ 1, at }, 0) });
 }
 
 static bool reads(Builder *b, Value *out, const char *text)

@@ -22,9 +22,11 @@ static Value *input(Builder *b, const char *name, DType t, const char *sizes)
     while (rest.n) {
         Str     one = p2o_str_trim(p2o_str_cut(rest, ',', &rest));
         int64_t n = one.p[0] - '0';
-        at[rank++] = n >= 0 && n <= 9 ? p2o_dim_int(dims, n) : p2o_dim_sym(dims, p2o_str_dup(arena, one));
+        at[rank++] =
+            n >= 0 && n <= 9 ? p2o_dim_int(dims, n) : p2o_dim_sym(dims, p2o_str_dup(arena, one));
     }
-    return p2o_graph_input(b->graph, name, t, (Shape){ rank, p2o_shape_copy(arena, (Shape){ rank, at }, 0) });
+    return p2o_graph_input(b->graph, name, t,
+                           (Shape){ rank, p2o_shape_copy(arena, (Shape){ rank, at }, 0) });
 }
 
 static Value *make(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value **in)
@@ -32,7 +34,8 @@ static Value *make(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin,
     return p2o_graph_node(b->graph, op, nin, in, nattr, attrs, 1, 0)->out[0];
 }
 
-#define NODE(b, op, ...) make(b, op, 0, NULL, (int)COUNT_OF(((Value *[]){ __VA_ARGS__ })), (Value *[]){ __VA_ARGS__ })
+#define NODE(b, op, ...)                                                                           \
+    make(b, op, 0, NULL, (int)COUNT_OF(((Value *[]){ __VA_ARGS__ })), (Value *[]){ __VA_ARGS__ })
 
 static Value *cast_node(Builder *b, Value *x, DType t)
 {
@@ -47,7 +50,8 @@ static Value *transpose_node(Builder *b, Value *x, const int64_t *perm)
 }
 
 static Value *ints(Builder *b, int n, const int64_t *v) { return p2o_build_ints(b, v, (size_t)n); }
-#define INTS(b, ...) ints(b, (int)COUNT_OF(((int64_t[]){ __VA_ARGS__ })), (int64_t[]){ __VA_ARGS__ })
+#define INTS(b, ...)                                                                               \
+    ints(b, (int)COUNT_OF(((int64_t[]){ __VA_ARGS__ })), (int64_t[]){ __VA_ARGS__ })
 
 static bool becomes(Builder *b, Value *out, const char *text)
 {
@@ -71,7 +75,8 @@ static void check_casts(void)
                   "%0 = Cast(x, to=10)\n%1 = Cast(%0, to=1)\nreturn %1\n"));
     b = start(20);
     x = input(b, "x", DT_I8, "n");                  /* wraps in both */
-    CHECK(becomes(b, cast_node(b, cast_node(b, x, DT_I32), DT_U8), "%0 = Cast(x, to=2)\nreturn %0\n"));
+    CHECK(becomes(b, cast_node(b, cast_node(b, x, DT_I32), DT_U8),
+                  "%0 = Cast(x, to=2)\nreturn %0\n"));
     b = start(20);
     x = input(b, "x", DT_I16, "n");                 /* a float does not wrap */
     CHECK(becomes(b, cast_node(b, cast_node(b, x, DT_F32), DT_I8),
@@ -93,7 +98,8 @@ static void check_casts(void)
 static void check_outputs_keep_names(void)
 {
     Builder *b = start(20);
-    Value   *x = input(b, "x", DT_F32, "n"), *y = NODE(b, ONNX_Relu, x), *z = NODE(b, ONNX_Identity, y);
+    Value   *x = input(b, "x", DT_F32, "n"), *y = NODE(b, ONNX_Relu, x),
+          *z = NODE(b, ONNX_Identity, y);
     y->name = "inner";
     z->name = "y";
     CHECK(becomes(b, z, "y = Relu(x)\nreturn y\n"));
@@ -108,7 +114,8 @@ static void check_transposes(void)
 {
     Builder *b = start(20);
     Value   *x = input(b, "x", DT_F32, "a, b, c");
-    Value   *y = transpose_node(b, transpose_node(b, x, (int64_t[]){ 1, 2, 0 }), (int64_t[]){ 0, 2, 1 });
+    Value   *y =
+        transpose_node(b, transpose_node(b, x, (int64_t[]){ 1, 2, 0 }), (int64_t[]){ 0, 2, 1 });
     CHECK(y->shape.at[0] == x->shape.at[1] && y->shape.at[1] == x->shape.at[0]);
     CHECK(becomes(b, y, "%0 = Transpose(x, perm=[1, 0, 2])\nreturn %0\n"));
     b = start(20);
@@ -145,10 +152,12 @@ static void check_reshapes(void)
     x = input(b, "x", DT_F32, "n, m");              /* m may be 0, and 0 would copy n */
     Value *m = make(b, ONNX_Shape, 1, (Attr[]){ attr_int("start", 1) }, 1, &x);
     Value *flat = NODE(b, ONNX_Reshape, x, INTS(b, -1));
-    y = NODE(b, ONNX_Reshape, flat,
-             make(b, ONNX_Concat, 1, (Attr[]){ attr_int("axis", 0) }, 2, (Value *[]){ m, INTS(b, -1) }));
-    CHECK(becomes(b, y, "%0 = Shape(x, start=1)\n%1 = Reshape(x, [-1])\n%2 = Concat(%0, [-1], axis=0)\n"
-                        "%3 = Reshape(%1, %2)\nreturn %3\n"));
+    y = NODE(
+        b, ONNX_Reshape, flat,
+        make(b, ONNX_Concat, 1, (Attr[]){ attr_int("axis", 0) }, 2, (Value *[]){ m, INTS(b, -1) }));
+    CHECK(becomes(b, y,
+                  "%0 = Shape(x, start=1)\n%1 = Reshape(x, [-1])\n%2 = Concat(%0, [-1], axis=0)\n"
+                  "%3 = Reshape(%1, %2)\nreturn %3\n"));
 }
 
 static void check_expands(void)
@@ -244,24 +253,28 @@ static void check_folding(void)
     CHECK(t->shape.rank == 2 && holds_floats(t, 6, (float[]){ 1, 4, 2, 5, 3, 6 }));
     Value *p = p2o_build(b, ONNX_Mul, 0, NULL, 2, (Value *[]){ two, m });
     CHECK(holds_floats(p, 6, (float[]){ 2, 4, 6, 8, 10, 12 }));
-    Value *sum = p2o_build(b, ONNX_Add, 0, NULL, 2,
-                           (Value *[]){ m, p2o_build_const(b, vector_of((float[]){ 10, 20, 30 }, 3)) });
+    Value *sum =
+        p2o_build(b, ONNX_Add, 0, NULL, 2,
+                  (Value *[]){ m, p2o_build_const(b, vector_of((float[]){ 10, 20, 30 }, 3)) });
     CHECK(holds_floats(sum, 6, (float[]){ 11, 22, 33, 14, 25, 36 }));
     Value *q = p2o_build(b, ONNX_Div, 0, NULL, 2, (Value *[]){ two, number(b, 3) });
     CHECK(holds_floats(q, 1, (float[]){ 2.0f / 3.0f }));
-    Value *s = p2o_build(b, ONNX_Slice, 0, NULL, 5,
-                         (Value *[]){ m, INTS(b, -1), INTS(b, INT64_MIN), INTS(b, 1), INTS(b, -2) });
+    Value *s =
+        p2o_build(b, ONNX_Slice, 0, NULL, 5,
+                  (Value *[]){ m, INTS(b, -1), INTS(b, INT64_MIN), INTS(b, 1), INTS(b, -2) });
     CHECK(s->shape.rank == 2 && holds_floats(s, 4, (float[]){ 3, 1, 6, 4 }));
     Value *g = p2o_build(b, ONNX_Gather, 1, (Attr[]){ attr_int("axis", 1) }, 2,
                          (Value *[]){ m, INTS(b, 2, -3) });
     CHECK(holds_floats(g, 4, (float[]){ 3, 1, 6, 4 }));
-    Value *c = p2o_build(b, ONNX_Concat, 1, (Attr[]){ attr_int("axis", -1) }, 2, (Value *[]){ m, g });
+    Value *c =
+        p2o_build(b, ONNX_Concat, 1, (Attr[]){ attr_int("axis", -1) }, 2, (Value *[]){ m, g });
     CHECK(holds_floats(c, 10, (float[]){ 1, 2, 3, 3, 1, 4, 5, 6, 6, 4 }));
     Value *e = p2o_build(b, ONNX_Expand, 0, NULL, 2, (Value *[]){ s, INTS(b, 2, 2, 2) });
     CHECK(holds_floats(e, 8, (float[]){ 3, 1, 6, 4, 3, 1, 6, 4 }));
     CHECK(b->graph->first == NULL);                 /* no node was left */
 
-    Attr   to_i8 = attr_int("to", p2o_dtype_onnx(DT_I8)), to_bool = attr_int("to", p2o_dtype_onnx(DT_BOOL));
+    Attr to_i8 = attr_int("to", p2o_dtype_onnx(DT_I8)),
+         to_bool = attr_int("to", p2o_dtype_onnx(DT_BOOL));
     Value *i = p2o_build(b, ONNX_Cast, 1, &to_i8, 1, &v);
     CHECK(i->tensor && i->dtype == DT_I8);
     Value *big = number(b, 300);

@@ -761,7 +761,8 @@ static void recorded(void)
                       "ToFloat(Symbol(~s0~, integer=True))))','hint':null}}"));
     CHECK(p && p->inputs.at[0].var->recorded.dtype == DT_I64);
     CHECK(p && p->outputs.at[0].value.var->recorded.shape.rank == 1);
-    CHECK(p && same(p2o_dim_text(p->dims, p->outputs.at[0].value.var->recorded.shape.at[0]), "trunc(1.7*s0)"));
+    CHECK(p && same(p2o_dim_text(p->dims, p->outputs.at[0].value.var->recorded.shape.at[0]),
+                    "trunc(1.7*s0)"));
     CHECK(READ(.tensors = "'x':" META(7, "")) != NULL); /* results need no record, inputs do */
     BAD("input x has no recorded type", .tensors = "");
     BAD("negative size", .tensors = "'x':" META(7, INT(-1)));

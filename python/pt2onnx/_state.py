@@ -4,6 +4,7 @@ the same of the globals of the files that its classes are written in."""
 from __future__ import annotations
 
 import collections
+import functools
 import sys
 import types
 from typing import Any, Callable, Dict, List, Set, Tuple
@@ -16,7 +17,8 @@ DEEPEST = 4                     # objects in objects
 LARGEST = 1 << 20               # bytes of a global tensor that is copied
 NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
     "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
-CONTAINERS = (list, dict, set, collections.deque)
+CONTAINERS = (list, dict, set, collections.OrderedDict, collections.defaultdict, collections.deque)
+_Cached = type(functools.lru_cache(lambda: None))
 LEFT = (str, bytes, int, float, type, types.ModuleType, types.FunctionType,
         types.BuiltinFunctionType)
 
@@ -68,12 +70,12 @@ class State:
         self._seen.add(id(owner))
         self._spaces.append((owner, dict(space)))
         for v in list(space.values()):
-            if hasattr(v, "cache_clear") and hasattr(v, "cache_info"):
+            if isinstance(v, _Cached):
                 self._caches.append((v.cache_clear, v.cache_info, v.cache_info().currsize))
             elif isinstance(v, torch.Tensor):
                 if v.nbytes <= LARGEST:
                     self._keep_tensor(v)
-            elif isinstance(v, CONTAINERS):
+            elif type(v) in CONTAINERS:
                 self._keep(v, 1)
 
     def _keep_tensor(self, t: torch.Tensor) -> None:
@@ -89,7 +91,7 @@ class State:
     def _keep(self, x: Any, depth: int) -> None:
         if depth > DEEPEST or x is None or isinstance(x, LEFT) or id(x) in self._seen:
             return
-        if isinstance(x, CONTAINERS):
+        if type(x) in CONTAINERS:               # classes made of them may do anything
             self._seen.add(id(x))
             self._contents.append((x, x.copy()))
             for v in list(x.values() if isinstance(x, dict) else x):

@@ -34,6 +34,7 @@ FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the firs
 CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
 COMPARE_SECONDS = 20.0
 COMPARISONS = 40
+LARGE = [251, 226, 199, 173]     # for a capture in which nothing inside the model is 1
 FAR_OFF = 1087                  # a size beyond what branches and tables often end at
 TURNING = 10                    # captures where the code may go another way
 GROWN = 2, 20                   # times as many calls and more: the program grows with a size
@@ -264,19 +265,35 @@ class Module:
 
     def _symbolic_capture(self, strict: bool) -> Tuple[Any, Sizes, List[str]]:
         """(program, where it was captured, names that PyTorch fixed).  Sizes that hang together
-        there by chance, at the end of a table, are told by fewer of them varying."""
+        there by chance, at the end of a table, are told by fewer of them varying; what is 1
+        somewhere inside the model, and a guard then, is not at large sizes: of a few captures the
+        one that is the model at the example, at large sizes and at the most others."""
         if strict in self._symbolic:
             return self._symbolic[strict]
-        for sizes in self._captures[:2]:
+        large = self.plan.near(spread(self.plan.basis, LARGE))
+        wanted = [s for s in self._captures + self._checks if min(s.values()) > 1]
+        best, best_is = None, (-1, -1, -1)
+        for sizes in self._captures[:2] + [large]:
             self.steps("capturing")
-            ep = self.subject.capture_symbolic(sizes, strict)
+            try:
+                ep = self.subject.capture_symbolic(sizes, strict)
+            except CaptureError:
+                if best is None:
+                    raise
+                continue
             free, fixed = free_sizes(ep, self.subject.example)
-            if free >= len(self.plan.basis):
+            guards = Guards(ep)
+            holds = [guards.hold(self._shapes(s)) for s in [self.plan.start, large] + wanted]
+            it_is = free, sum(holds[:2]), sum(holds)
+            if it_is > best_is:
+                best, best_is = (ep, sizes, fixed), it_is
+            if free >= len(self.plan.basis) and all(holds):
                 break
+        assert best
+        ep, sizes, fixed = self._symbolic[strict] = best
         self.tol.computed_in = coarsest_float(ep)
-        self._symbolic[strict] = ep, sizes, fixed
         self._turns_of(ep, sizes)
-        return self._symbolic[strict]
+        return best
 
     def fixed(self, strict: bool = False, turning: bool = False) -> Attempt:
         """Captures at fixed sizes, lined up.  What a refusal asks for is captured as well, and what

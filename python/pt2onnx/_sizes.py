@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from types import CodeType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -85,6 +85,7 @@ class SizePlan:
         self.start = self.example.sizes
         self._known: Dict[Tuple[int, ...], Any] = {}
         self._relations: Optional[Relations] = None
+        self._bad: Dict[str, Set[int]] = {}     # looked at in vain: tried last from then on
         self._code: Optional[Dict[CodeType, Dict[str, Any]]] = None
 
     def own_code(self) -> Dict[CodeType, Dict[str, Any]]:
@@ -149,13 +150,19 @@ class SizePlan:
     def _around(self, sizes: Sizes, name: str, n: int, works: Callable[[Sizes], bool],
                 far: int) -> Iterator[Sizes]:
         """Sizes that run, this one about n: first those that keep what PyTorch demanded."""
+        bad = self._bad.setdefault(name, set())
         values = sorted(range(max(n - far, 1), n + far + 1), key=lambda v: (abs(v - n), v))
+        values.sort(key=lambda v: v in bad)
         near: List[Optional[Sizes]] = [{**sizes, name: v} for v in values]
         relations = self._relations
         if relations:
             near = [s and relations.complete(s) for s in near]
             near.sort(key=lambda s: s is None or not relations.hold(s))
-        return (s for s in near if s is not None and works(s))
+        for s in near:
+            if s is not None and works(s):
+                yield s
+            elif s is not None:
+                bad.add(s[name])
 
     def is_fixed(self, name: str) -> Optional[Exception]:
         """What PyTorch says of every other size; None: there is one that runs."""
@@ -172,8 +179,8 @@ class SizePlan:
         for _ in range(2):                      # the second time with a smaller basis
             basis = self.basis
             plan = _library_plan(basis, [r for r in ranges if r.split("=")[0] in basis])
-            out = {k: _unique(self.near(s, nth=2) for s in plan.get(k, []))
-                   for k in ("captures", "checks", "ones")}
+            out = {k: _unique(self.near(s, nth=2) for s in plan[k]) for k in ("captures", "checks")}
+            out["ones"] = _unique(s for s in map(self.completed, plan["ones"]) if self.works(s))
             if self.basis == basis:
                 break
         return out

@@ -89,30 +89,24 @@ static Value *pad_by_index(Lower *lo, const Call *c, const char *name, Value *x,
     return x;
 }
 
-/* Pads of the dims that have any; before opset 18 all are listed. */
+/* All dims are listed: behind a Transpose, ONNX Runtime permutes the pads as if they were, whatever
+ * the axes say. */
 static Value *pad_node(Lower *lo, const Call *c, const char *name, Value *x, PadMode mode,
                        Value *fill)
 {
-    int     n = rank(x), count = 0;
-    int64_t axes[MAX_RANK];
-    Dim     pads[2 * MAX_RANK];
-    for (int i = 0; i < n; i++) {
-        bool idle = dim_is(pad_at(lo->dims, c, name, n, i, false), 0) &&
-                    dim_is(pad_at(lo->dims, c, name, n, i, true), 0);
-        if (!idle || lo->opset < 18)
-            axes[count++] = i;
+    int  n = rank(x);
+    bool idle = true;
+    Dim  pads[2 * MAX_RANK];
+    for (int i = 0; i < 2 * n; i++) {
+        pads[i] = pad_at(lo->dims, c, name, n, i % n, i >= n);
+        idle = idle && dim_is(pads[i], 0);
     }
-    for (int i = 0; i < count; i++) {
-        pads[i] = pad_at(lo->dims, c, name, n, (int)axes[i], false);
-        pads[count + i] = pad_at(lo->dims, c, name, n, (int)axes[i], true);
-    }
-    if (count == 0)
+    if (idle)
         return x;
-    Value *listed = lo->opset >= 18 && count < n ? ints_const(lo, axes, (size_t)count) : NULL;
-    Value *by = shape_value(lo, (Shape){ 2 * count, pads });
+    Value *by = shape_value(lo, (Shape){ 2 * n, pads });
     if (mode == PAD_CONSTANT)
-        return emit(lo, ONNX_Pad, x, by, fill, listed);
-    return emit_with(lo, ONNX_Pad, ATTRS(attr_str("mode", onnx_modes[mode])), x, by, NULL, listed);
+        return emit(lo, ONNX_Pad, x, by, fill);
+    return emit_with(lo, ONNX_Pad, ATTRS(attr_str("mode", onnx_modes[mode])), x, by);
 }
 
 static Value *pad_value(Lower *lo, const Call *c, const char *name, PadMode mode, Value *fill)

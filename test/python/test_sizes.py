@@ -306,6 +306,17 @@ class Computed(Exports):
         for b, h, w in (1, 30, 20), (3, 7, 7), (2, 100, 37), (2, 16, 25):
             self.same(r, m, (torch.randn(b, 3, h, w),))
 
+    def test_pads_behind_a_transpose(self):
+        class Windows(nn.Module):
+            def forward(self, x):
+                y = F.pad(x.transpose(1, 2), (2, 2), mode="replicate").unfold(-1, 5, 1)
+                z = F.pad(x.transpose(1, 2), (1, x.shape[1] % 4))
+                return y.mean(-1).transpose(1, 2), z.transpose(1, 2)
+
+        r = self.export(Windows(), torch.randn(2, 9, 4), dynamic_axes={"x": {0: "b", 1: "t"}})
+        for b, t in ((1, 1), (3, 7), (2, 40)):
+            self.same(r, Windows(), (torch.randn(b, t, 4),))
+
     def test_numpy(self):
         class Decayed(nn.Module):
             def forward(self, x):

@@ -31,6 +31,8 @@ PIECES = 12                     # programs that branches on sizes may make
 ASKED = 6                       # further captures that a refusal may ask for
 LEFT = 3                        # of what the library reads are checks at least
 FRESH = [7, 11, 13, 5], [17, 23, 29, 19]        # sizes for checks when the first are used up
+CAPTURE_SECONDS = 10.0          # for further symbolic captures that may be better than the first;
+                                # one that takes longer is slow: fixed ones come before the next
 CHECK_SECONDS = 5.0             # of this thread, for captures that are only held against the result
 COMPARE_SECONDS = 20.0
 COMPARISONS = 40
@@ -93,6 +95,7 @@ class Module:
         self._references: Dict[Tuple[int, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
+        self._is_slow = False           # PyTorch takes long for a symbolic capture
         self._turns: List[Sizes] = []   # where captures begin or cease to be the model
 
     # Which sizes
@@ -153,6 +156,8 @@ class Module:
             for held in ([False, True, None] if strict else [False, None]) * verify:
                 if self._is_free(strict):
                     yield functools.partial(self.symbolic, strict, held)
+            if verify and not strict and self._is_slow:
+                yield self.fixed
             if not strict and self._is_free(strict):
                 yield functools.partial(self.pieces, verify)
                 yield functools.partial(self.pieces, verify, apart=True)
@@ -273,7 +278,11 @@ class Module:
         large = self.plan.near(spread(self.plan.basis, LARGE))
         wanted = [s for s in self._captures + self._checks if min(s.values()) > 1]
         best, best_is = None, (-1, -1, -1)
+        began = time.thread_time()
         for sizes in self._captures[:2] + [large]:
+            self._is_slow = time.thread_time() - began > CAPTURE_SECONDS
+            if self._is_slow:
+                break
             self.steps("capturing")
             try:
                 ep = self.subject.capture_symbolic(sizes, strict)
@@ -289,6 +298,7 @@ class Module:
                 best, best_is = (ep, sizes, fixed), it_is
             if free >= len(self.plan.basis) and all(holds):
                 break
+        self._is_slow = time.thread_time() - began > CAPTURE_SECONDS
         assert best
         ep, sizes, fixed = self._symbolic[strict] = best
         self.tol.computed_in = coarsest_float(ep)

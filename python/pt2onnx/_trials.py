@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import time
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
 
 import torch
@@ -21,6 +22,7 @@ WIDE = 8                        # times the least: a range that is worth a file
 NEAR, FAR = 200, 4096           # up to where all sizes are looked at, and those by a number
 MOST_TURNS = 6                  # of one size: the nearest
 MOST_COMPARED = 12
+TURN_SECONDS = 2.0
 SHAPES = ([1], [2, 3, 5, 7], [3], [5, 1], [1, 4, 6, 9], [7, 11, 13, 5], [4, 8, 16, 32], [2],
           [8, 16, 8, 16], [17, 23, 29, 19], [6, 10, 1, 12])
 
@@ -89,9 +91,14 @@ def turns(plan: SizePlan, holds: Callable[[Sizes], bool], numbers: Set[int],
     of 1 are compared at anyway."""
     values = sorted({n + d for n in numbers for d in (-1, 0, 1) if n <= FAR} | set(range(2, NEAR)))
     values = [n for n in values if n > 1]
+    began = time.thread_time()
     for name in plan.basis:
         tried = [plan.completed({**at, name: n}) for n in values]
-        held = [holds(s) for s in tried]
+        held = []
+        for sizes in tried:
+            if time.thread_time() - began > TURN_SECONDS:       # guards that fill pages
+                return
+            held.append(holds(sizes))
         ends = [k + d for k in range(len(held) - 1) if held[k] != held[k + 1] for d in (0, 1)]
         ends.sort(key=lambda k: abs(values[k] - at[name]))
         yield from (tried[k] for k in ends[:MOST_TURNS])

@@ -75,12 +75,17 @@ static double bits_as_number(const Evidence *e)
 }
 
 /* A float that nobody writes, or a factor that does nothing: something computed it, and few
- * captures do not say what.  In a line that has a 1 for other reasons x * 1 is no better. */
+ * captures do not say what.  In a line that has a 1 for other reasons x * 1 is no better.  x + 0
+ * tells of a condition that no capture met, however many there are: (t == 16) * 1.0. */
 static bool is_computed(const Evidence *e, const Verdict *v)
 {
     bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
     bool lacks = e->spelled == SPELLED_NO;
-    if (e->setting || e->usual || e->ncapture > FEW_CAPTURES)
+    if (e->setting || e->usual)
+        return false;
+    if (e->idle && lacks && e->at[0] == 0)
+        return true;
+    if (e->ncapture > FEW_CAPTURES)
         return false;
     if (e->role == NUMBER_REST && e->ncapture == 1 && e->at[0] == 0)
         return e->spelled != SPELLED_YES;       /* of an even size it may well be 1 */

@@ -15,6 +15,7 @@ from ._program import is_unreal
 
 DEEPEST = 4                     # objects in objects
 LARGEST = 1 << 20               # bytes of a global tensor that is copied
+MOST = 10000                    # of what a container holds: vocabularies are not written into
 NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
     "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
 CONTAINERS = (list, dict, set, collections.OrderedDict, collections.defaultdict, collections.deque)
@@ -93,6 +94,8 @@ class State:
             return
         if type(x) in CONTAINERS:               # classes made of them may do anything
             self._seen.add(id(x))
+            if len(x) > MOST:
+                return
             self._contents.append((x, x.copy()))
             for v in list(x.values() if isinstance(x, dict) else x):
                 self._keep(v, depth + 1)

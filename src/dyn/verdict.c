@@ -75,15 +75,16 @@ static double bits_as_number(const Evidence *e)
 }
 
 /* A float that nobody writes, or a factor that does nothing: something computed it, and few
- * captures do not say what.  In a line that has a 1 for other reasons x * 1 is no better.  x + 0
- * tells of a condition that no capture met, however many there are: (t == 16) * 1.0. */
-static bool is_computed(const Evidence *e, const Verdict *v)
+ * captures do not say what.  In a line that has a 1 for other reasons x * 1 is no better.  x + 0.0
+ * tells of a condition that no capture met, however many there are: (t == 16) * 1.0; x + 0 is what
+ * sum() begins with. */
+static bool is_computed(const Evidence *e, const Verdict *v, bool whole)
 {
     bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
     bool lacks = e->spelled == SPELLED_NO;
     if (e->setting || e->usual)
         return false;
-    if (e->idle && lacks && e->at[0] == 0)
+    if (e->idle && lacks && e->at[0] == 0 && !whole)
         return true;
     if (e->ncapture > FEW_CAPTURES)
         return false;
@@ -354,7 +355,8 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
                   .branch_bits = INFINITY };
     find_cheapest(e, r, &v);
     if (v.best_bits >= v.number_bits + MARGIN) {
-        v.kind = isfinite(v.number_bits) && !is_computed(e, &v) ? VERDICT_NUMBER : VERDICT_OPEN;
+        v.kind = isfinite(v.number_bits) && !is_computed(e, &v, r->whole) ? VERDICT_NUMBER
+                                                                          : VERDICT_OPEN;
         v.margin = v.best_bits - v.number_bits;
         return v;
     }

@@ -67,13 +67,13 @@ def _ones(sizes: Sizes) -> int:
     return sum(n == 1 for n in sizes.values())
 
 
-def _differs_by_ones(sizes: Sizes, captures: Sequence[Sizes]) -> bool:
-    """By sizes of 1 that no capture has: the others lie among those of the captures, so that what
-    is otherwise there is due to the 1."""
+def _differs_by_ones(sizes: Sizes, captures: Sequence[Sizes], alone: bool) -> bool:
+    """By sizes of 1 that no capture has.  `alone`: the others lie among those of the captures, so
+    that what is otherwise there is due to the 1."""
     seen = {name: [c[name] for c in captures] for name in sizes}
     ones = [name for name, n in sizes.items() if n == 1 and min(seen[name]) > 1]
-    return bool(ones) and all(min(seen[name]) <= n <= max(seen[name])
-                              for name, n in sizes.items() if name not in ones)
+    return bool(ones) and (not alone or all(min(seen[name]) <= n <= max(seen[name])
+                                            for name, n in sizes.items() if name not in ones))
 
 
 def _has_nan(arrays: Sequence[Any]) -> bool:
@@ -95,6 +95,7 @@ class Module:
         self._references: Dict[Tuple[int, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
+        self._compares = False          # numbers with PyTorch's
         self._is_slow = False           # PyTorch takes long for a symbolic capture
         self._turns: List[Sizes] = []   # where captures begin or cease to be the model
 
@@ -145,6 +146,7 @@ class Module:
     def ways(self, verify: bool) -> Iterator[Callable[[], Attempt]]:
         """By tracing, then by strict export.  What strict export makes of Python and numpy is held
         against captures by tracing, which ran them, or against numbers."""
+        self._compares = verify
         if not self.subject.example.symbols:
             yield self.one
             return
@@ -363,8 +365,10 @@ class Module:
             return None
 
     def _without_ones(self, checks: Sequence[Sizes], captures: Sequence[Sizes]) -> List[Sizes]:
-        """The user's own example is never left out."""
-        return [s for s in checks if s == self.plan.start or not _differs_by_ones(s, captures)]
+        """The user's own example is never left out.  What else is due to other sizes is found by
+        comparing, if there will be any."""
+        return [s for s in checks if s == self.plan.start or
+                not _differs_by_ones(s, captures, not self._compares)]
 
     def _asked_by(self, e: Pt2OnnxError, captures: Sequence[Sizes],
                   strict: bool) -> Optional[Sizes]:

@@ -120,6 +120,7 @@ class SizePlan:
 
     def completed(self, sizes: Sizes) -> Sizes:
         """With the sizes that follow from others, whether or not the model runs there."""
+        sizes = {**self.start, **sizes}
         return self._relations and self._relations.complete(sizes) or sizes
 
     def near(self, wanted: Sizes, works: Optional[Callable[[Sizes], bool]] = None,

@@ -95,6 +95,7 @@ class Module:
         self._references: Dict[Tuple[int, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
+        self._grows = False             # the program, with a size
         self._compares = False          # numbers with PyTorch's
         self._is_slow = False           # PyTorch takes long for a symbolic capture
         self._turns: List[Sizes] = []   # where captures begin or cease to be the model
@@ -112,6 +113,7 @@ class Module:
             self._pin(pinned)
             asked = self.plan.ask(self.request.dims)
         grows = self._growing(asked["captures"])
+        self._grows = bool(grows)
         if grows:
             few = ["%s=1..%d" % (n, max(self.plan.start[n], 6)) for n in grows]
             others = [r for r in self.request.dims if r.split("=")[0] not in grows]
@@ -277,7 +279,8 @@ class Module:
         one that is the model at the example, at large sizes and at the most others."""
         if strict in self._symbolic:
             return self._symbolic[strict]
-        large = self.plan.near(spread(self.plan.basis, LARGE))
+        large = self._captures[0] if self._grows else \
+            self.plan.near(spread(self.plan.basis, LARGE))
         wanted = [s for s in self._captures + self._checks if min(s.values()) > 1]
         best, best_is = None, (-1, -1, -1)
         began = time.thread_time()

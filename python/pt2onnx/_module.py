@@ -153,6 +153,7 @@ class Module:
             yield self.one
             return
         self.choose_sizes()
+        tried = False                   # captures at fixed sizes
         for strict in (False,) if self.subject.unreal else (False, True):
             # At other sizes PyTorch may record other calls that compute the same: numbers tell.
             # At sizes that its guards exclude it may be the same program all the same.
@@ -161,6 +162,7 @@ class Module:
                 if self._is_free(strict):
                     yield functools.partial(self.symbolic, strict, held)
             if verify and not strict and self._is_slow:
+                tried = True
                 yield self.fixed
             if not strict and self._is_free(strict):
                 yield functools.partial(self.pieces, verify)
@@ -168,7 +170,8 @@ class Module:
         for strict in list(self._symbolic):
             if self._is_free(strict):
                 yield functools.partial(self.symbolic, strict, False, guarded=True, ones=False)
-        yield functools.partial(self.fixed, turning=not verify)
+        if not tried:
+            yield functools.partial(self.fixed, turning=not verify)
         if verify and True in self._symbolic:
             yield functools.partial(self.fixed, strict=True)
 

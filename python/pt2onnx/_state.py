@@ -14,7 +14,7 @@ import torch
 from ._program import is_unreal
 
 DEEPEST = 4                     # objects in objects
-LARGEST = 1 << 20               # bytes of a global tensor that is copied
+LARGEST = 1 << 26               # bytes of a tensor that is copied, unless it is a buffer
 MOST = 10000                    # of what a container holds: vocabularies are not written into
 NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
     "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
@@ -73,10 +73,7 @@ class State:
         for v in list(space.values()):
             if isinstance(v, _Cached):
                 self._caches.append((v.cache_clear, v.cache_info, v.cache_info().currsize))
-            elif isinstance(v, torch.Tensor):
-                if v.nbytes <= LARGEST:
-                    self._keep_tensor(v)
-            elif type(v) in CONTAINERS:
+            elif isinstance(v, torch.Tensor) or type(v) in CONTAINERS:
                 self._keep(v, 1)
 
     def _keep_tensor(self, t: torch.Tensor) -> None:
@@ -101,7 +98,8 @@ class State:
                 self._keep(v, depth + 1)
         elif isinstance(x, torch.Tensor):
             self._seen.add(id(x))
-            self._keep_tensor(x)
+            if x.nbytes <= LARGEST:
+                self._keep_tensor(x)
         elif not isinstance(x, torch.nn.Module) and isinstance(getattr(x, "__dict__", None), dict) \
                 and is_own(type(x).__module__):
             self._keep_object(x, depth)

@@ -21,8 +21,9 @@ MOST_ELEMENTS = 1 << 20         # of an input
 WIDE = 8                        # times the least: a range that is worth a file
 NEAR, FAR = 200, 4096           # up to where all sizes are looked at, and those by a number
 MOST_TURNS = 6                  # of one size: the nearest
-MOST_COMPARED = 12
-TURN_SECONDS = 2.0
+MOST_COMPARED = 12              # numbers: three sizes each, and each size takes a run
+TURN_SECONDS = 2.0              # guards may fill pages, and are asked at some 200 sizes
+LOOKED_AT = 512                 # sizes of a range, where it is longer
 SHAPES = ([1], [2, 3, 5, 7], [3], [5, 1], [1, 4, 6, 9], [7, 11, 13, 5], [4, 8, 16, 32], [2],
           [8, 16, 8, 16], [17, 23, 29, 19], [6, 10, 1, 12])
 
@@ -55,7 +56,8 @@ class Claims:
     def _is_wide(self, example: Any, name: str) -> bool:
         least = max(self.symbols[name].get("min", 1), 1)
         most = int(min(WIDE * max(least, example.sizes[name]), self._high(example, name)))
-        held = [self.hold({**example.sizes, name: n}) for n in range(least, most + 1)]
+        step = (most - least) // LOOKED_AT | 1      # odd: all remainders of 2, 4, 8 are there
+        held = [self.hold({**example.sizes, name: n}) for n in range(least, most + 1, step)]
         return 2 * sum(held) >= len(held)
 
     def bounds(self, example: Any, differs: bool) -> List[str]:
@@ -96,7 +98,7 @@ def turns(plan: SizePlan, holds: Callable[[Sizes], bool], numbers: Set[int],
         tried = [plan.completed({**at, name: n}) for n in values]
         held = []
         for sizes in tried:
-            if time.thread_time() - began > TURN_SECONDS:       # guards that fill pages
+            if time.thread_time() - began > TURN_SECONDS:
                 return
             held.append(holds(sizes))
         ends = [k + d for k in range(len(held) - 1) if held[k] != held[k + 1] for d in (0, 1)]

@@ -946,25 +946,25 @@ static void report_missing(const Functional *f)
     }
 }
 
-static void mark_used(const Arg *x, bool *used);
+static void mark_args_used(const Arg *x, bool *used);
 
 static void mark_used_in(const Body *b, bool *used)
 {
     for (size_t i = 0; i < b->calls.n; i++)
         for (int k = 0; k < b->calls.at[i]->nargs; k++)
-            mark_used(&b->calls.at[i]->args[k], used);
+            mark_args_used(&b->calls.at[i]->args[k], used);
     for (size_t i = 0; i < b->outputs.n; i++)
-        mark_used(&b->outputs.at[i], used);
+        mark_args_used(&b->outputs.at[i], used);
 }
 
-static void mark_used(const Arg *x, bool *used)
+static void mark_args_used(const Arg *x, bool *used)
 {
     if (x->kind == ARG_VAR)
         used[x->var->id] = true;
     else if (x->kind == ARG_BODY)
         mark_used_in(x->body, used);
     for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        mark_used(&x->items[i], used);
+        mark_args_used(&x->items[i], used);
 }
 
 /* Files name every piece.  Those at the end that nobody uses are cut off; where no other says that
@@ -1003,7 +1003,7 @@ static void drop_unused_pieces(const Program *p, const VarVec *replaced)
         used[replaced->at[i]->id] = true;
     mark_used_in(p->main, used);
     for (size_t i = 0; i < p->outputs.n; i++)
-        mark_used(&p->outputs.at[i].value, used);
+        mark_args_used(&p->outputs.at[i].value, used);
     drop_pieces_in(p->main, used);
 }
 

@@ -55,7 +55,7 @@ static Complex times(Lower *lo, Complex a, Complex b)
     };
 }
 
-static Complex over(Lower *lo, Complex a, Value *real)
+static Complex over_real(Lower *lo, Complex a, Value *real)
 {
     return (Complex){ emit(lo, ONNX_Div, a.re, real), emit(lo, ONNX_Div, a.im, real) };
 }
@@ -73,7 +73,7 @@ static Complex quotient(Lower *lo, Complex a, Complex b)
                           emit(lo, ONNX_Neg,
                                emit(lo, ONNX_Div, emit(lo, ONNX_Mul, a.re, b.im),
                                     squared_size(lo, b))) };
-    return over(lo, times(lo, a, conjugate(lo, b)), squared_size(lo, b));
+    return over_real(lo, times(lo, a, conjugate(lo, b)), squared_size(lo, b));
 }
 
 /* One part of a sum; a real operand has none, but its shape may be the larger. */
@@ -125,14 +125,14 @@ static void complex_div(Lower *lo, const Call *c, Value **out)
 {
     DType t = out_dtype(c, 0);
     Complex b = complex_as(lo, c, "other", t), a = complex_as(lo, c, "self", t);
-    put_complex(lo, c, b.im ? quotient(lo, widened(lo, a), widened(lo, b)) : over(lo, a, b.re),
+    put_complex(lo, c, b.im ? quotient(lo, widened(lo, a), widened(lo, b)) : over_real(lo, a, b.re),
                 out);
 }
 
 static void complex_reciprocal(Lower *lo, const Call *c, Value **out)
 {
     Complex z = widened(lo, self_parts(lo, c));
-    put_complex(lo, c, over(lo, conjugate(lo, z), squared_size(lo, z)), out);
+    put_complex(lo, c, over_real(lo, conjugate(lo, z), squared_size(lo, z)), out);
 }
 
 static void complex_square(Lower *lo, const Call *c, Value **out)
@@ -185,7 +185,7 @@ static void complex_sgn(Lower *lo, const Call *c, Value **out)
     Value  *size = size_of(lo, z), *zero = num(lo, size->dtype, 0);
     put_complex(
         lo, c,
-        over(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)),
+        over_real(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)),
         out);
 }
 

@@ -380,7 +380,7 @@ static const Expr *times(Arena *a, const Expr *x, const Expr *y)
     return x ? p2o_expr_of(a, EXPR_MUL, x, y) : y;
 }
 
-static const Expr *over(Arena *a, const Expr *x, const Expr *y)
+static const Expr *fraction_of(Arena *a, const Expr *x, const Expr *y)
 {
     return y ? p2o_expr_of(a, EXPR_QUOTIENT, x ? x : p2o_expr_number(a, 1), y) : x;
 }
@@ -413,9 +413,9 @@ const Expr *p2o_product_expr(const Products *t, const Product *p, double power)
         }
         bool root = up && down && to != 1 && to != 2;
         if (root)
-            up = over(t->arena, up, down);
+            up = fraction_of(t->arena, up, down);
         above = up ? times(t->arena, above, to_power(t->arena, up, to)) : above;
         below = down && !root ? times(t->arena, below, to_power(t->arena, down, to)) : below;
     }
-    return over(t->arena, above, below);
+    return fraction_of(t->arena, above, below);
 }

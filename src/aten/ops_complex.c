@@ -185,7 +185,8 @@ static void complex_sgn(Lower *lo, const Call *c, Value **out)
     Value  *size = size_of(lo, z), *zero = num(lo, size->dtype, 0);
     put_complex(
         lo, c,
-        over_real(lo, z, choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)),
+        over_real(lo, z,
+                  choose(lo, emit(lo, ONNX_Equal, size, zero), num(lo, size->dtype, 1), size)),
         out);
 }
 

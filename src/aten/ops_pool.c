@@ -363,6 +363,23 @@ static Attr pool_pads(Lower *lo, const PoolSizes *v)
     return pool_attr(lo, "pads", pads, 2 * v->n);
 }
 
+static bool is_constant_pad(const Value *x)
+{
+    return x->def && x->def->op == ONNX_Pad && !x->def->nattr;
+}
+
+/* ONNX Runtime merges a Pad with zeros into the MaxPool behind it, to which what is padded counts
+ * as less than everything.  A Pad that lists its axes it leaves alone (opset 18 on). */
+static Value *pad_kept_apart(Lower *lo, Value *x)
+{
+    const Node *pad = x->def;
+    int64_t     axes[MAX_RANK];
+    for (int i = 0; i < rank(x); i++)
+        axes[i] = i;
+    return emit(lo, ONNX_Pad, pad->in[0], pad->in[1], pad->nin > 2 ? pad->in[2] : NULL,
+                ints_const(lo, axes, (size_t)rank(x)));
+}
+
 /* MaxPool; nout 2 gives positions in the whole tensor. */
 static void max_pool_node(Lower *lo, Value *x, const PoolSizes *v, int nout, Value **out)
 {
@@ -378,7 +395,10 @@ static void max_pool_node(Lower *lo, Value *x, const PoolSizes *v, int nout, Val
 static void max_pool_batched(Lower *lo, Value *x, const PoolSizes *v, Shape out, int nout,
                              Value **result)
 {
-    if (!v->varies && (is_float(x->dtype) || x->dtype == DT_U8 || x->dtype == DT_I8)) {
+    bool merged = is_constant_pad(x) && lo->opset < 18;
+    if (!v->varies && !merged &&
+        (is_float(x->dtype) || x->dtype == DT_U8 || x->dtype == DT_I8)) {
+        x = is_constant_pad(x) ? pad_kept_apart(lo, x) : x;
         max_pool_node(lo, x, v, nout, result);
         if (nout > 1)
             result[1] = emit(lo, ONNX_Mod, result[1],

@@ -460,6 +460,22 @@ class FirstPiece(nn.Module):
         return back, half, half.chunk(3, 1)[0] + 1
 
 
+@model("padded_pools", lambda b, h, w: (torch.randn(b, 2, h, w),), [(2, 11, 13), (5, 24, 17), (1, 5, 4), (3, 8, 31)],
+       [{0: "batch", 2: "height", 3: "width"}])
+class PaddedPools(nn.Module):
+    """Zeros beside negative numbers count as the largest, unlike the padding of a pool."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.ConstantPad2d(1, 0.0), nn.MaxPool2d(3, 2))
+
+    def forward(self, x):
+        x = -1 - x.abs()
+        ends = F.pad(x, (0, 1, 0, 1))
+        return self.stem(x), F.max_pool2d(ends, 2), F.max_pool2d(ends, 3, 2, 1, ceil_mode=True), \
+            F.avg_pool2d(ends, 3, 2, 1)
+
+
 @model("whole_pools", lambda b, h, w: (torch.randn(b, 3, h, w),),
        [(2, 8, 13), (3, 11, 17), (1, 2, 1), (2, 7, 5), (1, 19, 31)], [{0: "b", 2: "h", 3: "w"}])
 class WholePools(nn.Module):

@@ -1,9 +1,10 @@
-/* The guards of a capture: what must hold of its sizes, as Python that PyTorch wrote, such as *
- * `math.trunc(0.7*torch.sym_float(L['x'].size()[1])) == 11`. * A guard is compiled to code for a
- * small stack machine: what a file says can't make it recurse.  It is evaluated as Python does,
- * with exact ints and with doubles; where Python would raise an error, or an int leaves 64 bits,
- * the answer is CANNOT_TELL.  The spellings are those of PyTorch 2.13's PythonPrinter *
- * (torch/utils/_sympy/printers.py) and of the sympy functions behind it. */
+/* The guards of a capture: what must hold of its sizes, as Python that PyTorch wrote, such as
+ * `math.trunc(0.7*torch.sym_float(L['x'].size()[1])) == 11`.
+ *
+ * A guard is compiled to code for a small stack machine: what a file says can't make it recurse.
+ * It is evaluated as Python does, with exact ints and with doubles; where Python would raise an
+ * error, or an int leaves 64 bits, the answer is CANNOT_TELL.  The spellings are those of PyTorch
+ * 2.13's PythonPrinter (torch/utils/_sympy/printers.py) and of the sympy functions behind it. */
 #ifndef P2O_DYN_GUARD_H
 #define P2O_DYN_GUARD_H
 

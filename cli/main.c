@@ -27,22 +27,28 @@ typedef struct Options {
 } Options;
 
 static const char usage_text[] =
-    "usage: pt2onnx MODEL.pt2... [OUT.onnx] [options]     several are captures of one model at different sizes\n"
+    "usage: pt2onnx MODEL.pt2... [OUT.onnx] [options]     "
+    "several are captures of one model at different sizes\n"
     "         --input 'NAME:d0,d1,..'      names, numbers or ? per axis; repeatable\n"
     "         --dynamic-axes JSON          {\"input\": {\"0\": \"batch\"}} or {\"input\": [0, 1]}\n"
     "         --dim NAME=N | NAME=LO..HI   pin a dim, or state its range; repeatable\n"
     "         --input-names a,b   --output-names y\n"
     "         --opset N                    17 to 23, default 20\n"
     "         --external-data auto|always|never|link\n"
-    "         --verify                     run the result in ONNX Runtime (with --data or --sizes)\n"
+    "         --verify                     "
+    "run the result in ONNX Runtime (with --data or --sizes)\n"
     "         --report FILE.md             how each size became dynamic\n"
     "         --dump program,types,graph,opt   --quiet\n"
-    "         --check MODEL.pt2            a capture that is only held against the result; repeatable\n"
+    "         --check MODEL.pt2            "
+    "a capture that is only held against the result; repeatable\n"
     "       pt2onnx plan --input.. [--dim..] [--json]      sizes to take captures at\n"
-    "       pt2onnx MODEL.onnx OUT.onnx [--input..] [--dynamic-axes..] [--dim..] [--input-names..] [--output-names..]\n"
-    "                                      other sizes and names for an ONNX model of any exporter\n"
+    "       pt2onnx MODEL.onnx OUT.onnx [--input..] [--dynamic-axes..] [--dim..] "
+    "[--input-names..] [--output-names..]\n"
+    "                                      "
+    "other sizes and names for an ONNX model of any exporter\n"
     "       pt2onnx inspect FILE\n"
-    "       pt2onnx verify OUT.onnx [--data REF.npz].. [--sizes 'batch=1,2,7 seq=1,5'] [--atol A] [--rtol R]\n"
+    "       pt2onnx verify OUT.onnx [--data REF.npz].. [--sizes 'batch=1,2,7 seq=1,5'] "
+    "[--atol A] [--rtol R]\n"
     "       pt2onnx run OUT.onnx [--set batch=7].. [--data IN.npz] [--save OUT.npz]\n"
     "       pt2onnx ops | --version | --help\n";
 
@@ -154,7 +160,7 @@ static p2o_status write_checked(p2o_conversion *c, const Options *o, const char 
     if (!o->verify)
         return p2o_write_file(c, out);
     int n = 0;
-    do {                                    /* names that nobody has: nothing of the user's is lost */
+    do {                            /* names that nobody has: nothing of the user's is lost */
         if ((size_t)snprintf(part, sizeof part, "%s.check%d.onnx", out, n++) + sizeof ".data" >
             sizeof part)
             return P2O_ERR_MISUSE;
@@ -393,9 +399,11 @@ static void show_plan(const Options *o, const char *json)
     }
     printf(
         "\nplan = %s\n"
-        "for kind, sizes in plan.items():                # example(batch=2, seq=97): the model's arguments\n"
+        "for kind, sizes in plan.items():                "
+        "# example(batch=2, seq=97): the model's arguments\n"
         "    for i, s in enumerate(sizes, 1):\n"
-        "        torch.export.save(torch.export.export(model, example(**s)), f\"{kind[:-1]}{i}.pt2\")\n\n"
+        "        torch.export.save(torch.export.export(model, example(**s)), "
+        "f\"{kind[:-1]}{i}.pt2\")\n\n"
         "pt2onnx%s OUT.onnx",
         json, names[0]);
     for (size_t i = 0; i < o->ninput; i++)

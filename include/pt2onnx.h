@@ -10,8 +10,8 @@
  *         puts(p2o_diag_at(c, i)->text);
  *     p2o_free(c);
  *
- * The library keeps no global state, prints nothing and never exits.  Pointers it returns belong to the
- * handle.  Structs that the caller fills begin with their size and only grow at the end. */
+ * The library keeps no global state, prints nothing and never exits.  Pointers it returns belong to
+ * the handle.  Structs that the caller fills begin with their size and only grow at the end. */
 #ifndef PT2ONNX_H
 #define PT2ONNX_H
 
@@ -53,22 +53,24 @@ typedef struct p2o_diagnostic {
     const char  *file, *function, *module;      /* where in the user's source; each may be NULL */
     uint32_t     line;
     const char  *text;              /* all of it, as the command prints it */
-    const char  *capture;           /* sizes at which one more capture would tell, {"batch": 2, "seq": 97}; NULL: none */
+    const char  *capture;           /* sizes at which one more capture would tell,
+                                     * {"batch": 2, "seq": 97}; NULL: none */
 } p2o_diagnostic;
 
 typedef enum p2o_external {
     P2O_EXTERNAL_AUTO,              /* one file up to 1.9 GB, else weights in <name>.onnx.data */
     P2O_EXTERNAL_ALWAYS,
     P2O_EXTERNAL_NEVER,
-    P2O_EXTERNAL_LINK               /* weights stay in the saved program, which the model points at */
+    P2O_EXTERNAL_LINK               /* weights stay in the saved program; the model points there */
 } p2o_external;
 
 typedef struct p2o_options {
     size_t       size;              /* set by p2o_options_init */
     void        *user;              /* passed to the callbacks */
-    void      *(*alloc)(void *user, void *p, size_t size);      /* realloc-shaped; 0 frees; NULL: libc */
-    void       (*on_diag)(void *user, const p2o_diagnostic *d);       /* as they arise; NULL: none */
-    void       (*on_line)(void *user, const char *line);        /* verify's lines; NULL: none */
+    /* realloc-shaped: 0 frees; NULL: libc */
+    void      *(*alloc)(void *user, void *p, size_t size);
+    void       (*on_diag)(void *user, const p2o_diagnostic *d);     /* as they arise; NULL: none */
+    void       (*on_line)(void *user, const char *line);            /* verify's lines; NULL: none */
     int          opset;             /* 17 to 23 */
     p2o_external external;
     int          dump;              /* nonzero: keep each stage's text for p2o_dump */
@@ -77,11 +79,13 @@ typedef struct p2o_options {
 P2O_API const char *p2o_version(void);
 
 P2O_API void            p2o_options_init(p2o_options *o, size_t size);  /* size = sizeof *o */
-P2O_API p2o_conversion *p2o_new(const p2o_options *o);                  /* NULL options: the defaults; NULL: no memory */
+/* NULL options: the defaults; NULL: no memory. */
+P2O_API p2o_conversion *p2o_new(const p2o_options *o);
 P2O_API void            p2o_free(p2o_conversion *c);
 
-/* The saved program.  Again for each further capture of the same model at other sizes: axes that differ
- * are dynamic.  Or one ONNX model, whose sizes and port names are changed: it keeps its opset and all else. */
+/* The saved program.  Again for each further capture of the same model at other sizes: axes that
+ * differ are dynamic.  Or one ONNX model, whose sizes and port names are changed: it keeps its
+ * opset and all else. */
 P2O_API p2o_status p2o_read_file(p2o_conversion *c, const char *path);
 
 typedef struct p2o_reader {
@@ -92,9 +96,9 @@ typedef struct p2o_reader {
 } p2o_reader;
 P2O_API p2o_status p2o_read(p2o_conversion *c, const p2o_reader *r);
 
-/* A program in memory: the JSON that torch.export saves (models/NAME.json of an archive) and its weights and
- * constants by name.  Tensors with the same `data` share memory in PyTorch too.  Neither is copied; both stay
- * as they are until p2o_free. */
+/* A program in memory: the JSON that torch.export saves (models/NAME.json of an archive) and its
+ * weights and constants by name.  Tensors with the same `data` share memory in PyTorch too.
+ * Neither is copied; both stay as they are until p2o_free. */
 typedef struct p2o_weight {
     size_t         size;
     const char    *name;            /* in the state_dict, or the constant's */
@@ -105,47 +109,49 @@ typedef struct p2o_weight {
     int            rank;
     const int64_t *sizes, *strides; /* elements */
 } p2o_weight;
-P2O_API p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n, const p2o_weight *weights,
-                                    size_t nweights);
+P2O_API p2o_status p2o_read_program(p2o_conversion *c, const char *json, size_t n,
+                                    const p2o_weight *weights, size_t nweights);
 
-/* What is read from here on is not used to find sizes, only held against what was found: captures with fixed
- * sizes, which must line up call by call. */
+/* What is read from here on is not used to find sizes, only held against what was found: captures
+ * with fixed sizes, which must line up call by call. */
 P2O_API p2o_status p2o_read_checks(p2o_conversion *c);
 
 P2O_API size_t p2o_captures_limit(void);        /* captures and checks that one conversion reads */
 
-/* Whether check k, from 0, has a size of 1 where every capture has a larger one, and else only sizes as the
- * captures had them.  If it keeps a model from being converted, that is due to the 1: it can be done without the
- * check, and sizes of 1 are not claimed then. */
+/* Whether check k, from 0, has a size of 1 where every capture has a larger one, and else only
+ * sizes as the captures had them.  If it keeps a model from being converted, that is due to the 1:
+ * it can be done without the check, and sizes of 1 are not claimed then. */
 P2O_API int p2o_check_has_one(const p2o_conversion *c, size_t k);
 
 /* What is dynamic; between reading and converting. */
-P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);          /* "x:batch,seq,10" */
-P2O_API p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json);   /* {"x": {"0": "batch"}} */
-P2O_API p2o_status p2o_set_dim(p2o_conversion *c, const char *spec);            /* "seq=1..512", "seq=128" */
+P2O_API p2o_status p2o_set_input(p2o_conversion *c, const char *spec);  /* "x:batch,seq,10" */
+/* {"x": {"0": "batch"}} */
+P2O_API p2o_status p2o_set_dynamic_axes(p2o_conversion *c, const char *json);
+P2O_API p2o_status p2o_set_dim(p2o_conversion *c, const char *spec);    /* "seq=1..512", "seq=10" */
 P2O_API p2o_status p2o_set_input_names(p2o_conversion *c, const char *names);   /* "a,b" */
 P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
 
-/* Sizes to take captures at, for the names given with p2o_set_input and the ranges given with p2o_set_dim; no
- * program is needed: {"captures": [{"batch": 2, "seq": 97}, ...], "checks": [...], "ones": [...]}; ones are
- * further checks, at sizes of 1. */
+/* Sizes to take captures at, for the names given with p2o_set_input and the ranges given with
+ * p2o_set_dim; no program is needed: {"captures": [{"batch": 2, "seq": 97}, ...], "checks": [...],
+ * "ones": [...]}; ones are further checks, at sizes of 1. */
 P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
 P2O_API p2o_status p2o_convert(p2o_conversion *c);
 P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);
 /* In one piece, at most 2 GB; write returns 0 when it failed. */
-P2O_API p2o_status p2o_write(p2o_conversion *c, int (*write)(void *user, const void *p, size_t n), void *user);
+P2O_API p2o_status p2o_write(p2o_conversion *c,
+                             int (*write)(void *user, const void *p, size_t n), void *user);
 
 P2O_API size_t          p2o_diag_count(const p2o_conversion *c);
 P2O_API const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i);
 
-/* Texts for people.  NULL when there is none yet. */
-P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);     /* "program", "types", "graph", "opt" */
-P2O_API const char *p2o_summary(p2o_conversion *c);                     /* inputs and outputs after convert */
-/* {"inputs": [{"name", "dtype", "dims"}], "outputs": [...], "nodes", "opset", "dims"}: the model's ports, a size
- * an integer or text, and what the metadata says of the dims. */
+/* Texts for people.  NULL when there is none yet.  Stages: "program", "types", "graph", "opt". */
+P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);
+P2O_API const char *p2o_summary(p2o_conversion *c);     /* inputs and outputs after convert */
+/* {"inputs": [{"name", "dtype", "dims"}], "outputs": [...], "nodes", "opset", "dims"}: the model's
+ * ports, a size an integer or text, and what the metadata says of the dims. */
 P2O_API const char *p2o_signature(p2o_conversion *c);
-P2O_API const char *p2o_report(p2o_conversion *c);                      /* how each size became dynamic; Markdown */
+P2O_API const char *p2o_report(p2o_conversion *c);      /* how each size became dynamic; Markdown */
 P2O_API const char *p2o_ops_text(p2o_conversion *c);
 /* What a saved program or an ONNX file contains.  A handle of its own: not one that converts. */
 P2O_API p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text);
@@ -167,7 +173,8 @@ typedef struct p2o_run_options {
     const char        *data;        /* .npz with inputs; NULL: random */
     const char        *save;        /* .npz for the outputs; NULL: none */
 } p2o_run_options;
-P2O_API p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o, const char **text);
+P2O_API p2o_status p2o_run(p2o_conversion *c, const char *model, const p2o_run_options *o,
+                           const char **text);
 
 #ifdef __cplusplus
 }

@@ -45,15 +45,15 @@ struct p2o_conversion {
     Diags      *diags;
     Dims       *dims;
     Ops        *ops;
-    Program    *program;                        /* the first capture; the others are lined up with it */
-    Program    *programs[MAX_CAPTURES];         /* captures, then those that are only checked */
+    Program    *program;                    /* the first capture; the others are lined up with it */
+    Program    *programs[MAX_CAPTURES];     /* captures, then those that are only checked */
     int         nprogram, nfit;
     bool        reads_checks;
-    OnnxModel  *onnx;                           /* of a program that is an ONNX model's ports */
+    OnnxModel  *onnx;                       /* of a program that is an ONNX model's ports */
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
-    Texts       inputs, axes, ranges;           /* what the user declared, applied by p2o_convert */
+    Texts       inputs, axes, ranges;       /* what the user declared, applied by p2o_convert */
     VEC(OutputAxis) output_axes;
     const char **input_names, **output_names;
     size_t      ninput_name, noutput_name;

@@ -9,18 +9,36 @@
 
 const Arg *p2o_call_arg(const Call *c, const char *name);
 
-/* TENSOR for tensors; INT, FLOAT, BOOL for numbers, symbolic or not, also those in a tensor slot. */
+/* TENSOR for tensors; INT, FLOAT, BOOL for numbers, symbolic or not, even in a tensor slot. */
 Type p2o_arg_type(const Arg *x);
 Dim  p2o_arg_dim(const Arg *x);                         /* of an int; NULL for None */
 
 /* The schema has an argument of this name: rows of one family differ. */
-static inline bool names_arg(const Call *c, const char *name) { return p2o_schema_find(c->schema, name) >= 0; }
-static inline bool has_arg(const Call *c, const char *name) { return p2o_call_arg(c, name)->kind != ARG_NONE; }
-static inline Type type_arg(const Call *c, const char *name) { return p2o_arg_type(p2o_call_arg(c, name)); }
+static inline bool names_arg(const Call *c, const char *name)
+{
+    return p2o_schema_find(c->schema, name) >= 0;
+}
+
+static inline bool has_arg(const Call *c, const char *name)
+{
+    return p2o_call_arg(c, name)->kind != ARG_NONE;
+}
+
+static inline Type type_arg(const Call *c, const char *name)
+{
+    return p2o_arg_type(p2o_call_arg(c, name));
+}
+
 static inline Shape shape_arg(const Call *c, const char *name) { return type_arg(c, name).shape; }
-static inline Dim  dim_arg(const Call *c, const char *name) { return p2o_arg_dim(p2o_call_arg(c, name)); }
+
+static inline Dim dim_arg(const Call *c, const char *name)
+{
+    return p2o_arg_dim(p2o_call_arg(c, name));
+}
+
 int64_t     int_arg(const Call *c, const char *name);
-int         axis_arg(const Call *c, const char *name, int rank);   /* checked by the rule; 0 of a scalar */
+/* Checked by the rule; 0 of a scalar. */
+int         axis_arg(const Call *c, const char *name, int rank);
 double      float_arg(const Call *c, const char *name);
 bool        bool_arg(const Call *c, const char *name);
 const char *str_arg(const Call *c, const char *name);   /* NULL for None */

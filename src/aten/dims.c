@@ -297,7 +297,7 @@ Value *range_of(Lower *lo, Dim n, int64_t step)
                     p2o_build_int(lo->b, step));
     if (p2o_dim_is_int(n, NULL))
         return v;
-    Dim *at = NEW(lo->arena, Dim);          /* known here even where the arithmetic is not seen through */
+    Dim *at = NEW(lo->arena, Dim);  /* known here even where the arithmetic is not seen through */
     *at = n;
     v->shape = (Shape){ 1, at };
     return v;

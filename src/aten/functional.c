@@ -404,9 +404,10 @@ static void note_views(Functional *f, const Call *given, const Call *c)
 {
     if (c->nargs == 0)
         return;
-    const Arg *first = &given->args[0];         /* as the file has it: the alias, not its value now */
-    bool       spreads = IS_ONE_OF(c, "broadcast_tensors", "meshgrid", "meshgrid.indexing",
-                                   "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence");
+    const Arg *first = &given->args[0];     /* as the file has it: the alias, not its value now */
+    bool       spreads =
+        IS_ONE_OF(c, "broadcast_tensors", "meshgrid", "meshgrid.indexing", "atleast_1d.Sequence",
+                  "atleast_2d.Sequence", "atleast_3d.Sequence");
     for (int i = 0; i < c->nouts; i++) {
         if (!c->outs[i])
             continue;

@@ -179,7 +179,8 @@ static void report_fixed(Infer *in, Dim sym, const char *needs)
             in->arena, "leave that axis at %lld%s", (long long)hint,
             p2o_ncapture(in->bind) > 1
                 ? ""
-                : "; if it should be dynamic, a second capture at another size shows what follows it");
+                : "; if it should be dynamic, a second capture at another size shows "
+                  "what follows it");
     p2o_diag_advise(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, advice,
                     "%s can't be dynamic: %s needs %s", who, in->call->target, needs);
     in->failed = true;
@@ -759,7 +760,7 @@ static void check_recorded(Infer *in, Var *v)
             type_text(in, file));
         if (k == 0)
             rule_fail(in, "%s", what);
-        else                                    /* each file is good, but they are not one model at all sizes */
+        else    /* each file is good, but they are not one model at all sizes */
             p2o_diag(in->diags, DIAG_NOT_DYNAMIC, in->call->loc, "%s: %s", in->call->target, what);
         in->failed = true;
         v->type = (Type){ 0 };

@@ -344,7 +344,7 @@ Value *cast(Lower *lo, Value *x, DType t)
     t = part_of(t);
     if (x->dtype == t)
         return x;
-    if (p2o_dtype_bytes(t) == 1 && is_float(t))     /* too large is NaN or infinity, as in PyTorch */
+    if (p2o_dtype_bytes(t) == 1 && is_float(t)) /* too large is NaN or infinity, as in PyTorch */
         return emit_with(lo, ONNX_Cast, ATTRS(to, attr_int("saturate", 0)), x);
     return emit_with(lo, ONNX_Cast, ATTRS(to), x);
 }
@@ -716,7 +716,7 @@ static void lower_call(Lower *lo, const Call *c)
     else
         lower_real(lo, c, out);
     for (int i = 0; i < 2 * c->nouts; i++)
-        lo->failed |= out[i] && out[i]->dtype == DT_NONE;               /* a node that could not be made, which was said */
+        lo->failed |= out[i] && out[i]->dtype == DT_NONE;   /* could not be made, which was said */
     for (int i = 0; i < 2 * c->nouts && !lo->failed; i++)
         bind_result(lo, c, c->outs[i % c->nouts], out[i], i >= c->nouts);
 }
@@ -868,7 +868,7 @@ static void lower_outputs(Lower *lo, const char **names)
             lo->part = 0;
             note_pair(lo, "output", names[i]);
         }
-        if (!v->def || p2o_value_is_output(v))       /* inputs, weights and what is returned twice */
+        if (!v->def || p2o_value_is_output(v))      /* inputs, weights and what is returned twice */
             v = p2o_graph_node(lo->b->graph, ONNX_Identity, 1, &v, 0, NULL, 1, 0)->out[0];
         v->name = names[i];
         p2o_graph_output(lo->b->graph, v);

@@ -2,7 +2,7 @@
  *
  * A lowering sees a call whose types are settled, reads its arguments with the functions of call.h,
  * and returns the Value that carries the result.  What it cannot do it refuses with
- * `return unsupported(lo, c, "...")`; the driver goes on with the next call, so one run lists all. */
+ * `return unsupported(lo, c, "...")`; the driver goes on with the next call: one run lists all. */
 #ifndef P2O_ATEN_LOWER_H
 #define P2O_ATEN_LOWER_H
 
@@ -32,22 +32,23 @@ struct Lower {
 
 typedef struct LowerOptions {
     int                opset;
-    const char *const *input_names, *const *output_names;       /* NULL entries keep the program's */
+    const char *const *input_names, *const *output_names;   /* NULL entries keep the program's */
     size_t             ninput, noutput;
 } LowerOptions;
 
 /* Types are inferred.  NULL after diagnostics. */
 Graph *p2o_lower(Program *p, const LowerOptions *o);
 
-/* Lowers a body's calls into `b`'s graph, its inputs standing for `in` (NULL: a size, known by its Dim);
- * outputs to `out`.  Sizes that only the body's types have are those of `in`: `b` must be new where they
- * may stand for others than before.  false after diagnostics. */
+/* Lowers a body's calls into `b`'s graph, its inputs standing for `in` (NULL: a size, known by its
+ * Dim); outputs to `out`.  Sizes that only the body's types have are those of `in`: `b` must be new
+ * where they may stand for others than before.  false after diagnostics. */
 bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, Value **out);
 
 /* Nodes.  A NULL input is an absent optional one. */
 #define ATTRS(...)   (int)COUNT_OF(((const Attr[]){ __VA_ARGS__ })), (const Attr[]){ __VA_ARGS__ }
 #define NO_ATTRS     0, NULL
-#define INPUTS(...)  (int)COUNT_OF(((Value *const[]){ __VA_ARGS__ })), (Value *const[]){ __VA_ARGS__ }
+#define INPUTS(...) \
+    (int)COUNT_OF(((Value *const[]){ __VA_ARGS__ })), (Value *const[]){ __VA_ARGS__ }
 #define emit(lo, op, ...)             p2o_build((lo)->b, op, NO_ATTRS, INPUTS(__VA_ARGS__))
 #define emit_with(lo, op, attrs, ...) p2o_build((lo)->b, op, attrs, INPUTS(__VA_ARGS__))
 #define emit_many(lo, op, attrs, nout, out, ...) \
@@ -55,16 +56,17 @@ bool p2o_lower_body(Lower *lo, Builder *b, const Body *body, Value *const *in, V
 
 Value *unsupported(Lower *lo, const Call *c, const char *fmt, ...) PRINTF_LIKE(3, 4);   /* NULL */
 
-const char *unique_name(Lower *lo, const char *stem);           /* for a value: `stem`, or stem_1, ... */
+const char *unique_name(Lower *lo, const char *stem);   /* for a value: `stem`, or stem_1, ... */
 
 /* Arguments. */
-Value *p2o_arg_value(Lower *lo, const Arg *x, DType number);    /* NULL for None; numbers as that type */
+/* NULL for None; numbers as that type. */
+Value *p2o_arg_value(Lower *lo, const Arg *x, DType number);
 Value *tensor_arg(Lower *lo, const Call *c, const char *name);  /* as it is; NULL when None */
 Value *tensor_as(Lower *lo, const Call *c, const char *name, DType t);  /* cast; numbers made so */
 Value *tensor_item(Lower *lo, const Call *c, const char *name, int i);
 Value *number_arg(Lower *lo, const Call *c, const char *name, DType t); /* rank 0 */
-const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n);    /* one stands for n */
-/* A number that ends up in an attribute; false after a refusal when it is known at run time only. */
+const int64_t *ints_arg(Lower *lo, const Call *c, const char *name, int n); /* one stands for n */
+/* A number that ends up in an attribute; false after a refusal: it is known at run time only. */
 bool fixed_number(Lower *lo, const Call *c, const char *name, double *f);
 /* A complex tensor is a pair of real Values.  im is NULL for real tensors and numbers. */
 typedef struct Complex {
@@ -83,13 +85,14 @@ DType compute_dtype(const Call *c);
 
 /* Constants. */
 Value *ints_const(Lower *lo, const int64_t *v, size_t n);
-#define INTS(lo, ...) ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
+#define INTS(lo, ...) \
+    ints_const(lo, (const int64_t[]){ __VA_ARGS__ }, COUNT_OF(((const int64_t[]){ __VA_ARGS__ })))
 Value *num(Lower *lo, DType t, double f);                       /* rank 0 */
 
 /* Arithmetic in x's type; a number that changes nothing is left out. */
 Value *plus_num(Lower *lo, Value *x, double f);
 Value *times_num(Lower *lo, Value *x, double f);
-/* x where cond holds, else y.  A macro, so that nodes made for its arguments come in their order. */
+/* x where cond holds, else y.  A macro, so that nodes for its arguments are made in their order. */
 #define choose(lo, cond, x, y) emit(lo, ONNX_Where, cond, x, y)
 Value *sign_bit(Lower *lo, Value *x);                           /* also of -0 */
 Value *gelu_of(Lower *lo, Value *x, bool by_tanh);
@@ -97,7 +100,7 @@ Value *hypot_of(Lower *lo, Value *x, Value *y);                 /* sqrt(x^2 + y^
 Value *atan2_of(Lower *lo, Value *y, Value *x);
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
 Value *polynomial(Lower *lo, Value *x, const double *coef, int n);
-/* log(1 + x) and exp(x) - 1, accurate near 0; log(1 + exp(x)).  Half types lose digits on the way. */
+/* log(1 + x), exp(x) - 1, accurate near 0; log(1 + exp(x)).  Half types lose digits on the way. */
 Value *log1p_of(Lower *lo, Value *x);
 Value *expm1_of(Lower *lo, Value *x);
 Value *softplus_of(Lower *lo, Value *x);
@@ -130,12 +133,14 @@ Value *select_axis(Lower *lo, Value *x, int axis, Dim index);   /* drops the axi
 /* Constants put before and after n axes from `first` on: pads has n begins, then n ends. */
 Value *pad_axes(Lower *lo, Value *x, int first, int n, const Dim *pads, double with);
 /* The axis as [count, kernel]: element (i, k) is at i * stride + k * dilation, inside x. */
-Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride, int64_t dilation);
+Value *windows(Lower *lo, Value *x, int axis, Dim count, Dim kernel, int64_t stride,
+               int64_t dilation);
 Value *reduce(Lower *lo, OnnxOp op, Value *x, const int64_t *axes, int n, bool keepdims);
 /* |x|^p; at 0 whether x is not 0.  sum(|x|^p)^(1/p), with its limits at 0 (how many are not 0) and
  * infinity (the extremes of |x|). */
 Value *abs_power(Lower *lo, Value *x, double p);
-/* y, but NaN where the sum of the sizes that it is the extreme of is: ONNX Runtime's extremes pass over a NaN. */
+/* y, but NaN where the sum of the sizes that it is the extreme of is: ONNX Runtime's extremes pass
+ * over a NaN. */
 Value *nan_or(Lower *lo, Value *sum, Value *y);
 Value *p_norm(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims, double p);
 Value *flat(Lower *lo, Value *x);                               /* rank 1 */
@@ -148,8 +153,8 @@ Shape  joint_shape(Lower *lo, Shape a, Shape b);
 Value *reduce_any(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 Value *reduce_all(Lower *lo, Value *x, const int64_t *axes, int n, bool keepdims);
 
-/* A Loop (loop.c).  Nodes made between opening and closing are its body's, which sees all values made before;
- * states go round in the order they are asked for, and keep their types. */
+/* A Loop (loop.c).  Nodes made between opening and closing are its body's, which sees all values
+ * made before; states go round in the order they are asked for, and keep their types. */
 typedef struct Rounds {
     Builder *outer;
     Graph   *body;
@@ -159,9 +164,10 @@ typedef struct Rounds {
 } Rounds;
 Rounds open_rounds(Lower *lo, const char *name);
 Value *round_state(Rounds *r, Value *first);
-/* Up to `count` rounds (NULL: any number) while go_on holds (NULL: always), which `start` says of the first (NULL:
- * it does); next and out are by state. */
-void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on, Value *const *next, Value **out);
+/* Up to `count` rounds (NULL: any number) while go_on holds (NULL: always), which `start` says of
+ * the first (NULL: it does); next and out are by state. */
+void close_rounds(Lower *lo, Rounds *r, Value *count, Value *start, Value *go_on,
+                  Value *const *next, Value **out);
 Value *any_true(Lower *lo, Value *x);                           /* rank 0; of nothing: false */
 
 /* Sizes at run time (dims.c). */
@@ -174,7 +180,7 @@ Value *shape_value(Lower *lo, Shape s);                         /* int64, rank 1
 Value *reshape(Lower *lo, Value *x, Shape to);
 Value *expand(Lower *lo, Value *x, Shape to);
 Value *full(Lower *lo, Shape s, DType t, double v);             /* filled with a constant */
-Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* the same, where a double is too short */
+Value *filled(Lower *lo, Shape s, const Tensor *scalar);        /* where a double is too short */
 bool   never_zero(Lower *lo, Dim d);
 void   carries_dims(Lower *lo, Value *v);                       /* v's sizes may be read off it */
 void   carries_int(Lower *lo, Value *scalar, Dim d);            /* a rank-0 int64 is the size d */

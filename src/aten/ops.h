@@ -12,8 +12,8 @@ typedef void   ShapeRule(Infer *in, const Call *c);
 typedef Value *LowerFn(Lower *lo, const Call *c);
 typedef void   LowerManyFn(Lower *lo, const Call *c, Value **out);
 
-/* What a number among an operator's arguments is: said by the row, else by the schema's type (SymInt and what
- * counts an extent, Scalar a factor, the others settings). */
+/* What a number among an operator's arguments is: said by the row, else by the schema's type
+ * (SymInt and what counts an extent, Scalar a factor, the others settings). */
 typedef enum NumberRole {
     NUMBER_EXTENT,           /* a size, or how many */
     NUMBER_PLACE,            /* along an axis; negative ones count from its end */
@@ -31,8 +31,8 @@ typedef enum NumberMade {
     MADE_OF_AXIS             /* AdaptiveAvgPool2d((None, 1)): its own axis, or a number */
 } NumberMade;
 
-/* The number that item i of argument `arg` has where the call does nothing, its first argument having these
- * sizes.  false: that argument has none. */
+/* The number that item i of argument `arg` has where the call does nothing, its first argument
+ * having these sizes.  false: that argument has none. */
 typedef bool IdleFn(Dims *t, const Call *c, int arg, int i, Shape self, Dim *number);
 /* Of calls without numbers: copies. */
 IdleFn p2o_idle_copy;
@@ -49,18 +49,23 @@ typedef struct AtenOp {
     OnnxOp       onnx;       /* either: this operator, tensor arguments in order */
     LowerFn     *lower;      /* or: this function, for one result */
     LowerManyFn *lower_many; /* or: this one, for several; none of the three: nothing to emit */
-    const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like any SymInt */
-    const char  *varies;     /* int and float arguments that may be known at run time only, by name; literals stay */
-    const char  *roles;      /* of numbers that are not what their type says: "start:place end:place step:setting" */
+    const char  *counts;     /* Scalar or int arguments that count elements, by name: sizes like
+                              * any SymInt */
+    const char  *varies;     /* int and float arguments that may be known at run time only, by
+                              * name; literals stay */
+    const char  *roles;      /* of numbers that are not what their type says:
+                              * "start:place end:place step:setting" */
     const char  *made;       /* by modules of torch.nn: "output_size:axis"; see NumberMade */
-    IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always does something */
+    IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always
+                              * does something */
     Neutral      neutral;
     bool         indexing;   /* x[:, 1:] makes it: the axis is not written down */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */
-    bool         expands;    /* leading axes of 1 that its argument has or lacks make no difference */
-    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or cut off the end */
+    bool         expands;    /* leading axes of 1 that its argument has or lacks change nothing */
+    bool         pieces;     /* a size says how many results: those that nobody uses are NULL, or
+                              * cut off the end */
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
@@ -70,13 +75,17 @@ enum { OPSET_MIN = 17, OPSET_MAX = 23 };
 
 static inline int  p2o_op_from(const AtenOp *op) { return op->from ? op->from : OPSET_MIN; }
 static inline int  p2o_op_to(const AtenOp *op) { return op->to ? op->to : OPSET_MAX; }
-static inline bool p2o_op_in_opset(const AtenOp *op, int n) { return n >= p2o_op_from(op) && n <= p2o_op_to(op); }
 
-/* How an operator that knows only real tensors does complex ones: a table of its own (ops_complex.c),
- * since most do not care. */
+static inline bool p2o_op_in_opset(const AtenOp *op, int n)
+{
+    return n >= p2o_op_from(op) && n <= p2o_op_to(op);
+}
+
+/* How an operator that knows only real tensors does complex ones: a table of its own
+ * (ops_complex.c), since most do not care. */
 typedef enum ComplexUse {
     COMPLEX_OWN,             /* by the functions given here */
-    COMPLEX_PARTS,           /* the real parts, then the imaginary ones, as if they were all there is */
+    COMPLEX_PARTS,           /* the real parts, then the imaginary ones, as if that were all */
     COMPLEX_SUM,             /* the same; numbers and real tensors are 0 in the second turn */
     COMPLEX_PRODUCT,         /* linear in each of its first two operands */
     COMPLEX_REAL,            /* as it is: the imaginary part of the result is 0 */
@@ -107,8 +116,9 @@ const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
 /* Parsed on first use. */
 const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
 
-/* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is no such
- * row (quietly) or the arguments do not fit (after a diagnostic). */
-Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args, Loc loc);
+/* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is
+ * no such row (quietly) or the arguments do not fit (after a diagnostic). */
+Call *p2o_ops_call(Ops *o, Program *p, Body *b, const char *target, int nargs, const Arg *args,
+                   Loc loc);
 
 #endif

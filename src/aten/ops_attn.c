@@ -283,7 +283,8 @@ static Value *lower_encoder_layer(Lower *lo, const Call *c)
 #define NO_DROPOUT "no dropout; a mask or is_causal, not both"
 #define DROPOUT    "float dropout_p=0., bool is_causal=False, "
 #define FLASH_RETS                                                                                 \
-    "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
+    "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, "         \
+    "SymInt max_k, "
 #define ONLY_FIRST "only the first result"
 
 const AtenOp p2o_ops_attn[] = {
@@ -301,7 +302,8 @@ const AtenOp p2o_ops_attn[] = {
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_efficient_attention(" QKV
       "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT
-      "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+      "*, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, "
+      "Tensor philox_offset)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_scaled_dot_product_cudnn_attention(" QKV
       "Tensor? attn_bias, bool compute_log_sumexp, " DROPOUT
@@ -313,7 +315,9 @@ const AtenOp p2o_ops_attn[] = {
       "Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
       shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = ONLY_FIRST },
     { "_native_multi_head_attention(" QKV
-      "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+      "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, "
+      "Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
+      "bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
       shape_native_mha, .lower_many = lower_native_mha, .limits = "bool masks" },
     { "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
       shape_encoder_layer, .lower = lower_encoder_layer, .limits = "bool masks" },

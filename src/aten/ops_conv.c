@@ -494,9 +494,8 @@ const AtenOp p2o_ops_conv[] = {
     CONV_ROW("_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, " CONV_SIZES
              ", bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
              "bool deterministic, bool cudnn_enabled)"),
-    CONV_ROW(
-        "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
-        "SymInt[] dilation, SymInt groups)"),
+    CONV_ROW("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+             "str padding, SymInt[] dilation, SymInt groups)"),
     CONV_ROW("mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, SymInt[] padding, "
              "SymInt[] stride, SymInt[] dilation, SymInt groups)"),
     CONV_ROW(

@@ -739,7 +739,8 @@ static Value *lower_combinations(Lower *lo, const Call *c)
 #define MADE    "*, " FACTORY ") -> Tensor"
 #define LIKE    "*, " FACTORY ", MemoryFormat? memory_format=None) -> Tensor"
 #define INDEX                                                                                      \
-    "*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+    "*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "                        \
+    "bool? pin_memory=None) -> Tensor"
 
 #define ROW_FILL(name, fn)                                                             \
     { name "(SymInt[] size, " MADE, shape_filled, .lower = fn },                       \
@@ -808,9 +809,9 @@ const AtenOp p2o_ops_create[] = {
     ROW_WINDOW("hamming", lower_hamming, NULL),
     WINDOW("hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, ",
            lower_hamming, NULL),
-    WINDOW(
-        "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, ",
-        lower_hamming, NULL),
+    WINDOW("hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, "
+           "float beta, ",
+           lower_hamming, NULL),
     ROW_WINDOW("blackman", lower_blackman, NULL),
     ROW_WINDOW("bartlett", lower_bartlett, FIXED_LENGTH),
     ROW_WINDOW("kaiser", lower_kaiser, FIXED_LENGTH),

@@ -51,8 +51,8 @@ static void shape_lu_factor(Infer *in, const Call *c)
 }
 
 typedef struct Factored {
-    Value *lu;                  /* [all, m, n]: u and, below the diagonal, l */
-    Value *pivots;              /* int64 [all, k]: which row changed places with each, counted from 0 */
+    Value *lu;          /* [all, m, n]: u and, below the diagonal, l */
+    Value *pivots;      /* int64 [all, k]: which row changed places with each, counted from 0 */
 } Factored;
 
 /* Column k: the row of its largest element below changes places with row k and is taken from those
@@ -263,8 +263,8 @@ static Value *lower_lu_solve(Lower *lo, const Call *c)
 /* QR */
 
 typedef struct Reflections {
-    Value *a;                   /* [all, m, n]: r and, below the diagonal, the vectors without their leading 1 */
-    Value *tau;                 /* [all, k] */
+    Value *a;   /* [all, m, n]: r and, below the diagonal, the vectors without their leading 1 */
+    Value *tau; /* [all, k] */
 } Reflections;
 
 static Value *sum_along(Lower *lo, Value *x, int64_t axis)
@@ -304,7 +304,8 @@ static Reflections reflections(Lower *lo, Value *a)
     Value *v = emit(lo, ONNX_Div, rest, choose(lo, done, one, emit(lo, ONNX_Sub, first, to)));
     v = choose(lo, emit(lo, ONNX_Equal, rows, k), one, v);
     Value *turned = reflected(lo, x, v, unsqueeze(lo, scale, 2));
-    Value *kept = choose(lo, below, v, column);         /* of column k: above, the new diagonal, the vector */
+    /* Of column k: above, the new diagonal, the vector. */
+    Value *kept = choose(lo, below, v, column);
     kept = choose(lo, emit(lo, ONNX_Equal, rows, k), choose(lo, done, first, to), kept);
     turned = choose(lo, emit(lo, ONNX_Equal, columns, k), unsqueeze(lo, kept, 2), turned);
     x = choose(lo, emit(lo, ONNX_GreaterOrEqual, columns, k), turned, x);
@@ -504,7 +505,8 @@ const AtenOp p2o_ops_factor[] = {
       shape_lu_factor, .lower_many = lower_lu_factor, NO_PIVOT },
     { "linalg_lu(Tensor A, *, bool pivot=True) -> " PLU, shape_lu, .lower_many = lower_lu,
       NO_PIVOT },
-    { "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> " PLU,
+    { "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
+      "bool unpack_pivots=True) -> " PLU,
       shape_lu, .lower_many = lower_lu_unpack },
     { "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
       shape_lu_solve, .lower = lower_lu_solve },

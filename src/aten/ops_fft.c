@@ -748,7 +748,8 @@ static Value *lower_istft(Lower *lo, const Call *c)
 #define STFT_ENDS                                                                                  \
     "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
 #define FREQUENCIES                                                                                \
-    "(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+    "(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "    \
+    "bool? pin_memory=None) -> Tensor"
 
 const AtenOp p2o_ops_fft[] = {
     { "view_as_real(Tensor(a) self) -> Tensor(a)", shape_view_as_real, .lower = lower_view_as_real,
@@ -786,7 +787,8 @@ const AtenOp p2o_ops_fft[] = {
       "bool center=True, str pad_mode=\"reflect\", bool normalized=False, " STFT_ENDS,
       shape_stft, .lower_many = lower_stft, .complex = true, .limits = "real signals" },
     { "istft(" STFT_ARGS
-      "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+      "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
+      "bool return_complex=False) -> Tensor",
       shape_istft, .lower = lower_istft, .complex = true, .counts = "length",
       .limits = "complex64 to float32" },
     { "fft_fftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },

@@ -31,7 +31,8 @@ static Parts parts_of(Lower *lo, Value *x)
                    emit(lo, ONNX_Less, a, NUM((double)INFINITY)));
     x = choose(lo, p.plain, x, NUM(1));
     a = choose(lo, p.plain, a, NUM(1));
-    Value *tiny = emit(lo, ONNX_Less, a, NUM(0x1p-1000));      /* logarithms of subnormals are not trusted */
+    /* Logarithms of subnormals are not trusted. */
+    Value *tiny = emit(lo, ONNX_Less, a, NUM(0x1p-1000));
     x = emit(lo, ONNX_Mul, x, choose(lo, tiny, NUM(0x1p100), NUM(1)));
     a = emit(lo, ONNX_Abs, x);
     Value *e = emit(lo, ONNX_Floor, times_num(lo, emit(lo, ONNX_Log, a), 1.44269504088896340736));

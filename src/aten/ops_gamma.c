@@ -156,7 +156,8 @@ static Value *incomplete_gamma(Lower *lo, const Call *c, bool upper)
     Value *is_lower = choose(lo, large, below, by_series);
     Value *y = choose(lo, large, uniform, choose(lo, by_series, low, high));
     y = choose(lo, upper ? is_lower : emit(lo, ONNX_Not, is_lower), one_minus(lo, y), y);
-    Value *at_least = upper ? one : zero, *at_most = upper ? zero : one;        /* where x is 0; infinite */
+    /* Where x is 0; infinite. */
+    Value *at_least = upper ? one : zero, *at_most = upper ? zero : one;
     Value *a_infinite = emit(lo, ONNX_Equal, a0, infinite),
           *x_infinite = emit(lo, ONNX_Equal, x0, infinite);
     y = choose(lo, x_infinite, at_most, choose(lo, inside, y, nan));

@@ -144,7 +144,7 @@ static Value *even_gradient(Lower *lo, Value *x, int axis, Value *h, int64_t ord
         Value *a = one_at(lo, x, axis, end ? -1 : 0), *b = one_at(lo, x, axis, end ? -2 : 1), *d;
         if (order == 1) {
             d = end ? emit(lo, ONNX_Sub, a, b) : emit(lo, ONNX_Sub, b, a);
-        } else {                                        /* -3/2 a + 2 b - 1/2 c, seen from the end */
+        } else {                /* -3/2 a + 2 b - 1/2 c, seen from the end */
             Value *third = one_at(lo, x, axis, end ? -3 : 2);
             d = emit(lo, ONNX_Sub, times_num(lo, b, 2), times_num(lo, third, 0.5));
             d = emit(lo, ONNX_Sub, d, times_num(lo, a, 1.5));

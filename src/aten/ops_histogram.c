@@ -153,9 +153,11 @@ static void lower_histogram(Lower *lo, const Call *c, Value **out)
 #define HISTOGRAM "(Tensor hist, Tensor bin_edges)"
 
 const AtenOp p2o_ops_histogram[] = {
-    { "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> " HISTOGRAM,
+    { "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, "
+      "bool density=False) -> " HISTOGRAM,
       shape_histogram, .lower_many = lower_histogram },
-    { "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> " HISTOGRAM,
+    { "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, "
+      "bool density=False) -> " HISTOGRAM,
       shape_histogram, .lower_many = lower_histogram },
     { 0 },
 };

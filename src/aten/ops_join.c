@@ -335,7 +335,7 @@ static bool count_fits(Infer *in, const Call *c, Dim total)
         Dim over = p2o_dim_mod(in->dims, total, dim_arg(c, "sections")), zero = int_dim(in, 0);
         if (!has_param(c, "dim") && over && !has_open(in, over) &&
             p2o_dim_eq(in->dims, over, zero) != YES)
-            needs_equal(in, over, zero, "sections of one size");         /* hsplit, vsplit, dsplit */
+            needs_equal(in, over, zero, "sections of one size");        /* hsplit, vsplit, dsplit */
         return must_equal(in, c, dim_arg(c, "sections"), int_dim(in, nouts(c)),
                           "number of sections");
     }
@@ -356,7 +356,7 @@ static int64_t split_dim(const Call *c, int rank_)
     char first = c->schema->key[strlen("aten::")];
     if (has_param(c, "dim"))
         return int_arg(c, "dim");
-    return first == 'd' ? 2 : first == 'v' || rank_ == 1 ? 0 : 1;        /* dsplit, vsplit, hsplit */
+    return first == 'd' ? 2 : first == 'v' || rank_ == 1 ? 0 : 1;       /* dsplit, vsplit, hsplit */
 }
 
 static void shape_pieces(Infer *in, const Call *c)

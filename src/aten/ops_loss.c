@@ -604,12 +604,12 @@ static Value *lower_triplet_margin(Lower *lo, const Call *c)
         name NLL ") -> Tensor", shape_nll_loss, .lower = lower_nll_loss,                           \
                                                 .roles = "ignore_index:setting"                    \
     }
-#define ROW_NLL_FORWARD(name)                                                                                                           \
-    {                                                                                                                                   \
-        name                                                                                                                            \
-            "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)", \
-            shape_nll_loss, .lower_many = lower_nll_loss_forward, .limits = "total_weight",                                             \
-                            .roles = "ignore_index:setting"                                                                             \
+#define ROW_NLL_FORWARD(name)                                                                      \
+    {                                                                                              \
+        name "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "   \
+             "-> (Tensor output, Tensor total_weight)",                                            \
+            shape_nll_loss, .lower_many = lower_nll_loss_forward, .limits = "total_weight",        \
+                            .roles = "ignore_index:setting"                                        \
     }
 
 const AtenOp p2o_ops_loss[] = {

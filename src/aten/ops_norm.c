@@ -487,30 +487,38 @@ static void lower_weight_norm(Lower *lo, const Call *c, Value **out)
 const AtenOp p2o_ops_norm[] = {
     BATCH_NORM_ROW(
         "batch_norm" BATCH_NORM_ARGS
-        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
+        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, "
+        "bool cudnn_enabled) -> Tensor"),
     BATCH_NORM_ROW(
         "native_batch_norm" BATCH_NORM_ARGS
-        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+        "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(
         "_native_batch_norm_legit" BATCH_NORM_ARGS
-        "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+        "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, "
+        "float eps) -> (Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW("_native_batch_norm_legit.no_stats" BATCH_NORM_ARGS
                    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(
         "_native_batch_norm_legit_no_training" BATCH_NORM_ARGS
-        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(
         "_native_batch_norm_legit_functional" BATCH_NORM_ARGS
-        "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
+        "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
     BATCH_NORM_ROW(
         "_batch_norm_with_update" BATCH_NORM_ARGS
-        "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
+        "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(
         "_batch_norm_with_update_functional" BATCH_NORM_ARGS
-        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
+        "Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
     BATCH_NORM_ROW(
         "_batch_norm_no_update" BATCH_NORM_ARGS
-        "Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"),
+        "Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> "
+        "(Tensor, Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(
         "cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor, Tensor)"),
     BATCH_NORM_ROW(

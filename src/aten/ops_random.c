@@ -484,8 +484,8 @@ const AtenOp p2o_ops_random[] = {
     ROW_DRAW("randint", "SymInt high, SymInt[] size", INDEX, shape_randint, lower_randint),
     { "randint.low(SymInt low, SymInt high, SymInt[] size, *, " INDEX ") -> Tensor", shape_randint,
       .lower = lower_randint, DRAWS },
-    { "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, " INDEX
-      ") -> Tensor",
+    { "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, "
+      INDEX ") -> Tensor",
       shape_randint, .lower = lower_randint, DRAWS },
     ROW_DRAW("randint_like", "Tensor self, SymInt high", LIKE, shape_randint, lower_randint),
     { "randint_like.Tensor(Tensor self, Tensor high, *, " LIKE ") -> Tensor", shape_randint,
@@ -496,8 +496,8 @@ const AtenOp p2o_ops_random[] = {
     ROW_REFILL("normal.Tensor_float(Tensor mean, float std=1", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.float_Tensor(float mean, Tensor std", shape_normal_of, lower_normal_of),
     ROW_REFILL("normal.Tensor_Tensor(Tensor mean, Tensor std", shape_normal_of, lower_normal_of),
-    { "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, " FACTORY
-      ") -> Tensor",
+    { "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, "
+      FACTORY ") -> Tensor",
       shape_random_floats, .lower = lower_normal_sized, DRAWS },
     ROW_REFILL("normal_functional(Tensor self, float mean=0, float std=1", shape_refilled,
                lower_normal),

@@ -833,7 +833,8 @@ const AtenOp p2o_ops_reduce[] = {
       shape_vector_norm, .lower = lower_vector_norm },
     { "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
       shape_vector_norm, .lower = lower_vector_norm },
-    { "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
+    { "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
+      DTYPE_LAST,
       shape_vector_norm, .lower = lower_vector_norm },
     { "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, " DTYPE_LAST,
       shape_vector_norm, .lower = lower_powsum, .limits = "finite powers but 0" },

@@ -284,7 +284,8 @@ static Value *resize_places(Lower *lo, const ResizeCall *r, const ResizeAxis *a,
     if (r->mode == RESIZE_NEAREST || r->align_corners)
         return emit(lo, ONNX_Mul, i, step);
     i = shifted_number(lo, i, 0.5);
-    if (r->mode == RESIZE_NEAREST_EXACT) {  /* fused there: rounded once, and again when 0.5 is added */
+    if (r->mode == RESIZE_NEAREST_EXACT) {
+        /* Fused there: rounded once, and again when 0.5 is added. */
         Value *at = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), cast(lo, step, DT_F64));
         return shifted_number(lo, cast(lo, shifted_number(lo, at, -0.5), t), 0.5);
     }
@@ -374,7 +375,7 @@ static Value *filter_at(Lower *lo, ResizeMode mode, Value *d)
 static Value *antialias_axis(Lower *lo, const ResizeCall *r, Value *x, int i, DType t)
 {
     const ResizeAxis *a = &r->axis[i];
-    const int64_t     over_in = i < r->n - 1;       /* [in, out] for the last axis, else [out, in] */
+    const int64_t     over_in = i < r->n - 1;   /* [in, out] for the last axis, else [out, in] */
     const int         new_in = over_in ? 0 : 1;
     Value *step = resize_step(lo, r, a, t);
     Value *centre = shifted_number(lo, cast(lo, range_of(lo, a->out, 1), t), 0.5);

@@ -20,8 +20,10 @@ typedef struct Cell {
 
 static const Cell rnn_tanh = { CELL_RNN, ONNX_RNN, 1, { 0 }, "Tanh", ONNX_Tanh };
 static const Cell rnn_relu = { CELL_RNN, ONNX_RNN, 1, { 0 }, "Relu", ONNX_Relu };
-static const Cell gru = { CELL_GRU, ONNX_GRU, 3, { 1, 0, 2 }, NULL, ONNX_NONE };           /* r z n -> z r h */
-static const Cell lstm = { CELL_LSTM, ONNX_LSTM, 4, { 0, 3, 1, 2 }, NULL, ONNX_NONE };     /* i f g o -> i o f c */
+/* r z n -> z r h */
+static const Cell gru = { CELL_GRU, ONNX_GRU, 3, { 1, 0, 2 }, NULL, ONNX_NONE };
+/* i f g o -> i o f c */
+static const Cell lstm = { CELL_LSTM, ONNX_LSTM, 4, { 0, 3, 1, 2 }, NULL, ONNX_NONE };
 
 static int nstates(const Cell *cell) { return cell->kind == CELL_LSTM ? 2 : 1; }
 
@@ -403,8 +405,8 @@ static void lower_layers(Lower *lo, const Call *c, const Cell *cell, Sequence *s
 /* Packed sequences lie step by step, longest first: step t has the first batch_sizes[t] of the
  * batch. */
 typedef struct Packing {
-    Value *steps;                       /* bool[time, batch]: there at that time */
-    Value *row;                         /* int64[time, batch]: where in the data; 0 when not there */
+    Value *steps;               /* bool[time, batch]: there at that time */
+    Value *row;                 /* int64[time, batch]: where in the data; 0 when not there */
 } Packing;
 
 static Packing unpacking(Lower *lo, Value *batch_sizes, Value *members)
@@ -680,7 +682,8 @@ static void lower_mkldnn_lstm(Lower *lo, const Call *c, Value **out)
 }
 
 #define RECURRENT                                                                                  \
-    "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+    "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "                \
+    "bool bidirectional"
 #define CELL_ARGS "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
 #define ROW_RECURRENT(name, rule, fn)                                                              \
     { name ".input(Tensor input, Tensor hx, " RECURRENT ", bool batch_first) -> (Tensor, Tensor)", \

@@ -69,8 +69,8 @@ static Value *eliminate_column(Lower *lo, Value *a, Value *k, Value *rows, Value
 }
 
 typedef struct Eliminated {
-    Value *matrix;              /* [batch, n, width]: the identity, then what was beside it times the inverse */
-    Value *pivots;              /* [batch, n]; their product is the determinant */
+    Value *matrix;  /* [batch, n, width]: the identity, then what was beside it times the inverse */
+    Value *pivots;  /* [batch, n]; their product is the determinant */
 } Eliminated;
 
 /* (Results stacked by the Loop itself would lose their sizes when n is 0.) */

@@ -364,7 +364,7 @@ static Value *bessel_i(Lower *lo, Value *a, int order, bool scaled)
     far = emit(lo, ONNX_Div, far, emit(lo, ONNX_Sqrt, a));
     if (scaled) {
         near = emit(lo, ONNX_Mul, near, emit(lo, ONNX_Exp, emit(lo, ONNX_Neg, a)));
-    } else {                                            /* in two halves: exp(a) overflows earlier */
+    } else {                    /* in two halves: exp(a) overflows earlier */
         Value *half = emit(lo, ONNX_Exp, times_num(lo, a, 0.5));
         far = emit(lo, ONNX_Mul, emit(lo, ONNX_Mul, far, half), half);
     }

@@ -232,7 +232,7 @@ static Value *lower_fill_diagonal(Lower *lo, const Call *c)
     } else {
         mask = diagonal_mask(lo, size_at(x, -2), size_at(x, -1), 0);
     }
-    for (int i = n - 3; i >= 0; i--) {              /* the index along i, against that along the next */
+    for (int i = n - 3; i >= 0; i--) {      /* the index along i, against that along the next */
         Value *index = iota(lo, size_at(x, i));
         int64_t axes[MAX_RANK];
         for (int k = 0; k < n - 1 - i; k++)

@@ -489,7 +489,7 @@ static Value *lower_narrow(Lower *lo, const Call *c)
     if (p2o_shape_same(out_shape(c, 0), x->shape))
         return x;
     Dim from = dim_arg(c, "start"), length = dim_arg(c, "length"), end;
-    if (!p2o_dim_is_int(from, NULL))                /* a number may count from the end in Slice too */
+    if (!p2o_dim_is_int(from, NULL))            /* a number may count from the end in Slice too */
         from = narrow_start(lo->dims, from, size_at(x, dim));
     end = p2o_dim_add(lo->dims, from, length);
     return slice_axis(lo, x, dim, from, dim_is(from, 0) || !dim_is(end, 0) ? end : NULL, 1);

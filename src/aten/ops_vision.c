@@ -220,12 +220,12 @@ static Value *lower_deform_conv(Lower *lo, const Call *c)
         tensor_arg(lo, c, "bias"), bool_arg(c, "use_mask") ? tensor_arg(lo, c, "mask") : NULL);
 }
 
-#define GRID_SAMPLER_ROW(name)                                                                                     \
-    {                                                                                                              \
-        name                                                                                                       \
-            "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", \
-            shape_grid_sampler, .lower = lower_grid_sampler,                                                       \
-                                .limits = "three dims from opset 20 on, not cubic"                                 \
+#define GRID_SAMPLER_ROW(name)                                                                     \
+    {                                                                                              \
+        name "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "              \
+             "bool align_corners) -> Tensor",                                                      \
+            shape_grid_sampler, .lower = lower_grid_sampler,                                       \
+                                .limits = "three dims from opset 20 on, not cubic"                 \
     }
 
 const AtenOp p2o_ops_vision[] = {

@@ -89,7 +89,7 @@ static void parse_type(SchemaText *s, SchemaArg *a)
     while (*s->p >= '0' && *s->p <= '9')
         a->list_size = a->list_size * 10 + (*s->p++ - '0');
     expect_text(s, "]");
-    if (*s->p == '(') {                                 /* Tensor(a!)[] is above, Tensor[](a) here */
+    if (*s->p == '(') {                     /* Tensor(a!)[] is above, Tensor[](a) here */
         while (*s->p && *s->p != ')')
             s->p++;
         expect_text(s, ")");
@@ -235,10 +235,10 @@ int p2o_schema_find(const Schema *s, const char *name)
 static bool var_kind_fits(SchemaBase b, const Arg *x)
 {
     TypeKind k = x->var->recorded.kind;
-    if (k == TY_NONE)                                   /* the file says nothing: inference decides */
+    if (k == TY_NONE)                   /* the file says nothing: inference decides */
         return true;
     switch (b) {
-    case SB_TENSOR: case SB_SCALAR: case SB_ANY: return true;    /* numbers are 0-d in a tensor slot */
+    case SB_TENSOR: case SB_SCALAR: case SB_ANY: return true; /* numbers are 0-d in a tensor slot */
     case SB_INT: case SB_SYMINT: return k == TY_INT || k == TY_BOOL;
     case SB_FLOAT: return k == TY_FLOAT || k == TY_INT;
     case SB_BOOL: return k == TY_BOOL;
@@ -300,7 +300,7 @@ static bool value_fits(Program *p, const SchemaArg *a, Arg *x)
         *x = arg_list(items, n);
         return true;
     }
-    Arg *items = NEW_N(p->arena, Arg, x->n);             /* conversion must not reach the file's list */
+    Arg *items = NEW_N(p->arena, Arg, x->n);    /* conversion must not reach the file's list */
     for (uint32_t i = 0; i < x->n; i++) {
         items[i] = x->items[i];
         if (items[i].kind == ARG_NONE ? !a->optional_items : !item_fits(p, a->base, &items[i]))

@@ -56,13 +56,13 @@ Status      p2o_diag_status(DiagKind k);
 typedef uint32_t Loc;                                   /* 0: unknown */
 
 typedef struct Place {
-    const char *file, *func, *module;                   /* each may be NULL */
-    const char *text;                                   /* the source line itself; NULL: not known */
+    const char *file, *func, *module;       /* each may be NULL */
+    const char *text;                       /* the source line itself; NULL: not known */
     uint32_t    line;
-    bool        library;                                /* called inside a module of torch.nn */
+    bool        library;                    /* called inside a module of torch.nn */
 } Place;
 
-typedef struct PlaceInfo {                              /* a Place as it is read; empty: not known */
+typedef struct PlaceInfo {                  /* a Place as it is read; empty: not known */
     Str      file, func, module, text;
     uint32_t line;
     bool     library;
@@ -71,10 +71,10 @@ typedef struct PlaceInfo {                              /* a Place as it is read
 typedef struct Diag {
     DiagKind    kind;
     const char *text;
-    const char *advice;                                 /* NULL: none */
-    const char *file;                                   /* the input it is about; NULL: none */
+    const char *advice;                     /* NULL: none */
+    const char *file;                       /* the input it is about; NULL: none */
     Loc         loc;
-    const char *capture;                                /* JSON: sizes at which one more would tell; or NULL */
+    const char *capture;                    /* JSON: sizes at which one more would tell; or NULL */
 } Diag;
 
 typedef struct Diags Diags;
@@ -92,8 +92,8 @@ void p2o_diag_advise(Diags *d, DiagKind k, Loc loc, const char *advice, const ch
     PRINTF_LIKE(5, 6);
 
 /* The same, and the sizes at which one more capture would tell. */
-void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice, const char *fmt, ...)
-    PRINTF_LIKE(6, 7);
+void p2o_diag_capture(Diags *d, DiagKind k, Loc loc, const char *capture, const char *advice,
+                      const char *fmt, ...) PRINTF_LIKE(6, 7);
 
 size_t      p2o_diags_count(const Diags *d);
 const Diag *p2o_diags_at(const Diags *d, size_t i);
@@ -104,7 +104,7 @@ Status      p2o_diags_status(const Diags *d);
 Loc          p2o_place_add(Diags *d, PlaceInfo x);
 const Place *p2o_place_at(const Diags *d, Loc loc);     /* NULL for 0 */
 
-/* "file: error: text [kind]", then "  at func (file:line), module m: source" and the advice, if any. */
+/* "file: error: text [kind]", then "  at func (file:line), module m: source" and any advice. */
 const char *p2o_diag_text(const Diags *d, const Diag *x);
 
 #endif

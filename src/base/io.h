@@ -17,7 +17,7 @@ void    p2o_source_close(Source *s);
 uint64_t    p2o_source_size(const Source *s);
 /* The path it was opened with; NULL for memory and callbacks. */
 const char *p2o_source_path(const Source *s);
-/* Bytes [offset, offset + n), valid as long as the source.  NULL when out of range or unreadable. */
+/* Bytes [offset, offset + n), valid as long as the source.  NULL: out of range or unreadable. */
 const uint8_t *p2o_source_view(Source *s, uint64_t offset, size_t n);
 /* Copies instead; for streaming.  false when out of range or unreadable. */
 bool p2o_source_read(Source *s, uint64_t offset, void *buf, size_t n);
@@ -33,8 +33,8 @@ void  p2o_sink_write(Sink *s, const void *p, size_t n);
 void  p2o_sink_pad(Sink *s, uint64_t n);                        /* n zero bytes */
 uint64_t p2o_sink_offset(const Sink *s);
 bool  p2o_sink_failed(const Sink *s);
-bool  p2o_sink_commit(Sink *s);                                 /* false after a diagnostic */
-void  p2o_sink_abort(Sink *s);                                  /* no trace is left; after commit: nothing */
+bool  p2o_sink_commit(Sink *s);                 /* false after a diagnostic */
+void  p2o_sink_abort(Sink *s);                  /* no trace is left; after commit: nothing */
 
 /* Reads a whole small file; NULL after a diagnostic. */
 const char *p2o_read_text(Diags *d, const char *path, size_t *n);

@@ -26,7 +26,12 @@ typedef struct Str {
 #define STR_ARG(s)   (int)(s).n, (s).p              /* for "%.*s" */
 
 static inline Str  str_of(const char *z) { return (Str){ z, strlen(z) }; }
-static inline bool str_eq(Str a, Str b) { return a.n == b.n && (a.n == 0 || !memcmp(a.p, b.p, a.n)); }
+
+static inline bool str_eq(Str a, Str b)
+{
+    return a.n == b.n && (a.n == 0 || !memcmp(a.p, b.p, a.n));
+}
+
 static inline bool str_is(Str a, const char *z) { return str_eq(a, str_of(z)); }
 static inline bool same(const char *a, const char *b) { return strcmp(a, b) == 0; }
 

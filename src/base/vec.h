@@ -4,7 +4,7 @@
  *     VEC_PUSH(arena, &vars, v);
  *     for (size_t i = 0; i < vars.n; i++) use(vars.at[i]);
  *
- * Growth doubles; the old array stays in the arena, so the total is at most twice the final size. */
+ * Growth doubles; the old array stays in the arena, so the total is at most twice the final one. */
 #ifndef P2O_BASE_VEC_H
 #define P2O_BASE_VEC_H
 

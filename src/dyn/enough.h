@@ -1,8 +1,8 @@
 /* Do the captures tell enough of a constant to believe an expression of its elements?
  *
- * It has to be shorter than the elements that it gives, and the captures have to differ in the sizes
- * that it is made of; no size in it may stand for two sizes of the inputs that were equal in all of
- * them, and no number for what became of a size. */
+ * It has to be shorter than the elements that it gives, and the captures have to differ in the
+ * sizes that it is made of; no size in it may stand for two sizes of the inputs that were equal in
+ * all of them, and no number for what became of a size. */
 #ifndef P2O_DYN_ENOUGH_H
 #define P2O_DYN_ENOUGH_H
 

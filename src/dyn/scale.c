@@ -27,8 +27,8 @@ typedef struct Wanted {
     const double *want;         /* in all captures */
     const Keys   *keys;
     int           k[MAX_CAPTURES], n;   /* the captures */
-    int           ntold;        /* with checks, which come after them: what is found holds there, too,
-                                 * and so they tell as much of how the values change */
+    int           ntold;        /* with checks, which come after them: what is found holds there,
+                                 * too, and so they tell as much of how the values change */
     double        v[MAX_CAPTURES];      /* of those captures */
     double        size;         /* the largest of them */
     double        off;          /* how far one may be from what Python had, as a share of `size` */

@@ -2,8 +2,9 @@
  *
  * A Dim is immutable and interned in its Dims table, so equal means `==`.  Normal form: a sum of
  * integer multiples of products of atoms; an atom is a symbol or an opaque floordiv, mod, min, max
- * or function of normal forms.  NULL is "not representable" (overflow, division by zero, too large, an
- * expression that is not an integer): every operation on NULL gives NULL, and the caller asks once.
+ * or function of normal forms.  NULL is "not representable" (overflow, division by zero, too large,
+ * an expression that is not an integer): every operation on NULL gives NULL, and the caller asks
+ * once.
  *
  * Symbols stand for non-negative sizes unless a range says otherwise.  Questions about two Dims
  * have three answers.  Simplifications hold for every assignment inside the ranges; a divisor that
@@ -40,8 +41,8 @@ Dim  p2o_dim_fresh(Dims *t, const char *stem);
 /* Must come before the symbol takes part in an expression: simplification relies on it.  Bounds
  * with lo > hi are ignored. */
 void p2o_dim_set_range(Dims *t, Dim sym, int64_t lo, int64_t hi);
-/* The least the symbol can be by the capture.  PyTorch writes 2 where 1 and even 0 work as well, so only
- * p2o_dim_assume relies on it. */
+/* The least the symbol can be by the capture.  PyTorch writes 2 where 1 and even 0 work as well, so
+ * only p2o_dim_assume relies on it. */
 void p2o_dim_set_floor(Dims *t, Dim sym, int64_t lo);
 /* What the symbol was when the program was captured; at least 1 makes that its floor. */
 void p2o_dim_set_hint(Dims *t, Dim sym, int64_t v);
@@ -95,8 +96,8 @@ Answer p2o_dim_lt(Dims *t, Dim a, Dim b);
 Answer p2o_dim_le(Dims *t, Dim a, Dim b);
 /* Bounds that hold for every assignment inside the symbols' ranges; not always the tightest. */
 void p2o_dim_range(Dims *t, Dim d, int64_t *lo, int64_t *hi);
-/* d where every symbol is at least its floor, or `most` if that is less: without the mins and maxes that
- * only smaller sizes need. */
+/* d where every symbol is at least its floor, or `most` if that is less: without the mins and maxes
+ * that only smaller sizes need. */
 Dim  p2o_dim_assume(Dims *t, Dim d, int64_t most);
 void p2o_dim_assumed_range(Dims *t, Dim d, int64_t *lo, int64_t *hi);
 /* Value with every symbol at its hint; false when one has none, or on overflow or division by 0. */
@@ -126,8 +127,8 @@ typedef struct DimTerm {            /* coef * product of atom[i]^power[i] */
     const int *power;
 } DimTerm;
 DimKind        p2o_dim_kind(Dim d);
-/* Every min and max replaced by the one of its operands that fn returns the number of; -1: kept.  An
- * operand is NULL past the limits. */
+/* Every min and max replaced by the one of its operands that fn returns the number of; -1: kept.
+ * An operand is NULL past the limits. */
 typedef int DimChooseFn(void *user, DimKind kind, int n, const Dim *list);
 Dim p2o_dim_choose(Dims *t, Dim d, DimChooseFn *fn, void *user);
 bool           p2o_dim_has(Dim d, DimKind kind);        /* of that kind, or made of one that is */

@@ -22,21 +22,21 @@ typedef enum TypeKind { TY_NONE, TY_TENSOR, TY_INT, TY_FLOAT, TY_BOOL } TypeKind
 /* A tensor's dtype and rank are always known.  TY_NONE is poison: a rule failed, or None. */
 typedef struct Type {
     TypeKind kind;
-    DType    dtype;                     /* of TENSOR */
-    Shape    shape;                     /* of TENSOR */
-    Dim      value;                     /* of INT; NULL in `recorded` types when not an expression */
+    DType    dtype;             /* of TENSOR */
+    Shape    shape;             /* of TENSOR */
+    Dim      value;             /* of INT; NULL in `recorded` types when not an expression */
 } Type;
 
 struct Var {
-    const char   *name;                 /* unique in its Body */
-    Type          type;                 /* set by inference */
-    Type          recorded;             /* by the file; TY_NONE: it says nothing */
-    const Type   *also;                 /* what further captures recorded, in their order; or NULL */
-    Answer        dense;                /* by the file: row-major without gaps */
-    const Tensor *tensor;               /* of weights and constants, else NULL */
-    const char   *fqn;                  /* their name in the state_dict */
-    Call         *def;                  /* NULL for inputs and weights */
-    uint32_t      id;                   /* dense in the Program, from 0 */
+    const char   *name;             /* unique in its Body */
+    Type          type;             /* set by inference */
+    Type          recorded;         /* by the file; TY_NONE: it says nothing */
+    const Type   *also;             /* what further captures recorded, in their order; or NULL */
+    Answer        dense;            /* by the file: row-major without gaps */
+    const Tensor *tensor;           /* of weights and constants, else NULL */
+    const char   *fqn;              /* their name in the state_dict */
+    Call         *def;              /* NULL for inputs and weights */
+    uint32_t      id;               /* dense in the Program, from 0 */
 };
 
 typedef enum ArgKind {
@@ -46,13 +46,13 @@ typedef enum ArgKind {
 
 struct Arg {
     ArgKind  kind;
-    uint32_t n;                         /* of LIST */
+    uint32_t n;                 /* of LIST */
     union {
         Var        *var;
-        Dim         i;                  /* INT: a literal is a constant Dim */
+        Dim         i;          /* INT: a literal is a constant Dim */
         double      f;
         bool        b;
-        const char *s;                  /* STR, LAYOUT ("strided"), MEMORY_FORMAT, DEVICE, OPERATOR */
+        const char *s;          /* STR, LAYOUT ("strided"), MEMORY_FORMAT, DEVICE, OPERATOR */
         DType       dtype;
         Arg        *items;
         double      re_im[2];
@@ -61,13 +61,13 @@ struct Arg {
 };
 
 struct Call {
-    const char          *target;        /* "aten::add.Tensor", "_operator::mul", "mylib::foo" */
-    const struct AtenOp *op;            /* NULL: not bound, or not in the tables */
-    const struct Schema *schema;        /* of op */
-    Arg                 *args;          /* schema order once op is bound; else as the file has them */
-    const char         **arg_names;     /* parallel to args while op is NULL; "" when positional */
+    const char          *target;    /* "aten::add.Tensor", "_operator::mul", "mylib::foo" */
+    const struct AtenOp *op;        /* NULL: not bound, or not in the tables */
+    const struct Schema *schema;    /* of op */
+    Arg                 *args;      /* schema order once op is bound; else as the file has them */
+    const char         **arg_names; /* parallel to args while op is NULL; "" when positional */
     int                  nargs;
-    Var                **outs;          /* NULL entries: None results */
+    Var                **outs;      /* NULL entries: None results */
     int                  nouts;
     Loc                  loc;
 };
@@ -92,7 +92,7 @@ typedef enum OutputKind { OUT_USER, OUT_BUFFER, OUT_INPUT } OutputKind;
 
 typedef struct OutputSpec {
     OutputKind  kind;
-    const char *name;                   /* path in the result; the buffer or input that is mutated */
+    const char *name;           /* path in the result; the buffer or input that is mutated */
     Arg         value;
 } OutputSpec;
 
@@ -121,8 +121,9 @@ struct Program {
     VEC(const char *) guards;           /* Python expressions over input paths, as written */
     VEC(WeighedNumber) weighed;
     uint32_t          nvar;
-    bool              proven;           /* types agreed with what the captures recorded, and are of other sizes now */
-    const char       *unsettled;        /* advice where one capture cannot tell; NULL: another capture */
+    bool              proven;           /* types agreed with what the captures recorded, and are of
+                                         * other sizes now */
+    const char       *unsettled;        /* advice where one capture cannot tell; NULL: another */
     int               capture;          /* among those that were given, from 1 */
     const char       *producer;         /* "PyTorch 2.14.1", for messages */
 };
@@ -138,7 +139,9 @@ Call    *p2o_call_add(Program *p, Body *b, const char *target, int nargs, int no
 
 static inline const char *p2o_unsettled_advice(const Program *p)
 {
-    return p->unsettled ? p->unsettled : "a second capture at other sizes would settle it: pt2onnx a.pt2 b.pt2 out.onnx";
+    return p->unsettled ? p->unsettled
+                        : "a second capture at other sizes would settle it: "
+                          "pt2onnx a.pt2 b.pt2 out.onnx";
 }
 
 static inline Arg arg_none(void) { return (Arg){ .kind = ARG_NONE }; }
@@ -147,6 +150,10 @@ static inline Arg arg_int(Dim i) { return (Arg){ .kind = ARG_INT, .i = i }; }
 static inline Arg arg_float(double f) { return (Arg){ .kind = ARG_FLOAT, .f = f }; }
 static inline Arg arg_bool(bool b) { return (Arg){ .kind = ARG_BOOL, .b = b }; }
 static inline Arg arg_str(ArgKind k, const char *s) { return (Arg){ .kind = k, .s = s }; }
-static inline Arg arg_list(Arg *items, size_t n) { return (Arg){ .kind = ARG_LIST, .items = items, .n = (uint32_t)n }; }
+
+static inline Arg arg_list(Arg *items, size_t n)
+{
+    return (Arg){ .kind = ARG_LIST, .items = items, .n = (uint32_t)n };
+}
 
 #endif

@@ -14,8 +14,8 @@
  *             return u
  *     return y, a                      outputs, named like their values
  *
- * Names that are no value are symbols: sizes are expressions of them, as p2o_dim_text prints.  A hint
- * is given by `b = 3` before the first call, where b is a symbol. */
+ * Names that are no value are symbols: sizes are expressions of them, as p2o_dim_text prints.  A
+ * hint is given by `b = 3` before the first call, where b is a symbol. */
 #ifndef P2O_IR_PROGRAM_TEXT_H
 #define P2O_IR_PROGRAM_TEXT_H
 

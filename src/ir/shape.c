@@ -33,7 +33,7 @@ Dim p2o_shape_product(Dims *t, Shape s, int from, int to)
     for (int i = from; i < to; i++) {
         int64_t v;
         if (p2o_dim_is_int(s.at[i], &v) && v == 0)
-            return s.at[i];              /* other dims may be near 2^63: zero wins before overflow */
+            return s.at[i];         /* other dims may be near 2^63: zero wins before overflow */
     }
     for (int i = from; i < to; i++)
         p = p2o_dim_mul(t, p, s.at[i]);

@@ -46,7 +46,8 @@ Tensor *p2o_tensor_part(Arena *a, const Tensor *x, int part);  /* complex: 0 rea
 Tensor *p2o_tensor_narrow(Arena *a, const Tensor *x, int dim, int64_t start, int64_t len);
 
 /* Tensors of one type one after the other, under a shape of their own: joined as it is written. */
-Tensor *p2o_tensor_join(Arena *a, const Tensor *const *parts, size_t n, int rank, const int64_t *sizes);
+Tensor *p2o_tensor_join(Arena *a, const Tensor *const *parts, size_t n, int rank,
+                        const int64_t *sizes);
 
 /* Row-major little-endian bytes, `cb` called with runs of them in order; a bool is 0 or 1.  false
  * if cb returns false, x fails p2o_tensor_check or the source cannot be read.  From a callback

@@ -1,5 +1,5 @@
-/* Makes nodes: shares equal ones, folds what is constant, interns constants, and computes in a wider
- * type what ONNX Runtime has no kernel for (onnx/kernels.h); a type without one is reported.
+/* Makes nodes: shares equal ones, folds what is constant, interns constants, and computes in a
+ * wider type what ONNX Runtime has no kernel for (onnx/kernels.h); a type without one is reported.
  *
  * One Builder per Graph; a body's Builder looks for shared values in its parents too. */
 #ifndef P2O_ONNX_BUILD_H
@@ -23,12 +23,12 @@ Builder *p2o_builder_new(Graph *g, Builder *parent);
 
 /* The outputs of an operator.  Trailing NULL inputs are cut.  A node with one result that is
  * known at conversion is not made: the constant is. */
-void   p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in,
-                      int nout, Value **out);
+void   p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin,
+                      Value *const *in, int nout, Value **out);
 Value *p2o_build(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in);
 
 /* Constants; equal ones are one initializer. */
-Value *p2o_build_const(Builder *b, const Tensor *t);            /* small: read and compared by content */
+Value *p2o_build_const(Builder *b, const Tensor *t);            /* small: compared by content */
 Value *p2o_build_ints(Builder *b, const int64_t *v, size_t n);  /* rank 1 */
 Value *p2o_build_int(Builder *b, int64_t v);                    /* rank 0 */
 Value *p2o_build_scalar(Builder *b, DType t, double f);         /* rank 0 */

@@ -1,5 +1,5 @@
-/* Functions in float64 that ONNX Runtime's CPU provider has in float32 only, from those it has: errors of a
- * few units in the last place. */
+/* Functions in float64 that ONNX Runtime's CPU provider has in float32 only, from those it has:
+ * errors of a few units in the last place. */
 #ifndef P2O_ONNX_F64_H
 #define P2O_ONNX_F64_H
 

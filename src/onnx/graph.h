@@ -1,11 +1,11 @@
 /* The target IR: the ONNX graph we will write.
  *
  * Nodes form a doubly linked list in topological order; Values know their definition and uses.  A
- * Value's dtype and rank are always known, derived by its operator's rule (onnx_shape) when the node
- * is made.  An int64 or int32 Value of rank 0 or 1 may know its contents as a list of Dims: that is
- * how shape arithmetic folds.  Bodies of If and Loop are Graphs whose `parent` is the graph around
- * them; their nodes may use values of any enclosing graph, their outputs are values of their own.
- * A Value whose rule failed is poison: its dtype is DT_NONE. */
+ * Value's dtype and rank are always known, derived by its operator's rule (onnx_shape) when the
+ * node is made.  An int64 or int32 Value of rank 0 or 1 may know its contents as a list of Dims:
+ * that is how shape arithmetic folds.  Bodies of If and Loop are Graphs whose `parent` is the graph
+ * around them; their nodes may use values of any enclosing graph, their outputs are values of their
+ * own.  A Value whose rule failed is poison: its dtype is DT_NONE. */
 #ifndef P2O_ONNX_GRAPH_H
 #define P2O_ONNX_GRAPH_H
 
@@ -95,7 +95,7 @@ struct Graph {
     VEC(Value *) outputs;
     VEC(const char *) meta;             /* metadata: key, value, key, value ... */
     struct OnnxBody *file;              /* of a graph that was read from a file (onnx_model.h) */
-    const struct OnnxSizes *sizes;      /* how rules compare sizes (onnx_ops.h); NULL: as they are */
+    const struct OnnxSizes *sizes;      /* how rules compare sizes: onnx_ops.h; NULL: as they are */
     VEC(DimName) dim_names;             /* the user's, for sizes that are expressions */
 };
 
@@ -104,14 +104,15 @@ const char *p2o_graph_dim(const Graph *g, Dim d);
 
 Graph *p2o_graph_new(Arena *a, Diags *d, Dims *t, int opset, Graph *parent);
 Value *p2o_graph_input(Graph *g, const char *name, DType t, Shape s);
-Value *p2o_graph_init(Graph *g, const char *name, const Tensor *t);     /* ints set when small int64 */
+Value *p2o_graph_init(Graph *g, const char *name, const Tensor *t); /* ints set when small int64 */
 /* Appends; outputs get their types from the operator's rule.  A rule that fails reports an internal
- * error: a wrong lowering, not a wrong input.  Inputs and attributes are copied, what attributes point
- * to is not.  Poison among the inputs makes the outputs poison without a second report. */
+ * error: a wrong lowering, not a wrong input.  Inputs and attributes are copied, what attributes
+ * point to is not.  Poison among the inputs makes the outputs poison without a second report. */
 Node  *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs,
                       int nout, Loc loc);
 /* The same without types, for graphs that are read; and a value that nothing defines yet. */
-Node  *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, const Attr *attrs, int nout);
+Node  *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr,
+                        const Attr *attrs, int nout);
 Value *p2o_graph_value(Graph *g);
 /* An Identity is put between when v belongs to another graph or is an output already. */
 void   p2o_graph_output(Graph *g, Value *v);
@@ -133,13 +134,44 @@ bool         p2o_graph_encloses(const Graph *outer, const Graph *g);    /* or is
 /* Invariants: use lists match, definitions precede uses, names unique.  NULL, or what is wrong. */
 const char *p2o_graph_check(const Graph *g);
 
-static inline Attr attr_int(const char *name, int64_t i) { return (Attr){ .name = name, .kind = ATTR_INT, .i = i }; }
-static inline Attr attr_float(const char *name, double f) { return (Attr){ .name = name, .kind = ATTR_FLOAT, .f = (float)f }; }
-static inline Attr attr_str(const char *name, const char *s) { return (Attr){ .name = name, .kind = ATTR_STR, .s = s }; }
-static inline Attr attr_ints(const char *name, const int64_t *v, size_t n) { return (Attr){ .name = name, .kind = ATTR_INTS, .ints = v, .n = n }; }
-static inline Attr attr_floats(const char *name, const float *v, size_t n) { return (Attr){ .name = name, .kind = ATTR_FLOATS, .floats = v, .n = n }; }
-static inline Attr attr_strs(const char *name, const char **v, size_t n) { return (Attr){ .name = name, .kind = ATTR_STRS, .strs = v, .n = n }; }
-static inline Attr attr_graph(const char *name, Graph *g) { return (Attr){ .name = name, .kind = ATTR_GRAPH, .graph = g }; }
-static inline Attr attr_tensor(const char *name, const Tensor *t) { return (Attr){ .name = name, .kind = ATTR_TENSOR, .tensor = t }; }
+static inline Attr attr_int(const char *name, int64_t i)
+{
+    return (Attr){ .name = name, .kind = ATTR_INT, .i = i };
+}
+
+static inline Attr attr_float(const char *name, double f)
+{
+    return (Attr){ .name = name, .kind = ATTR_FLOAT, .f = (float)f };
+}
+
+static inline Attr attr_str(const char *name, const char *s)
+{
+    return (Attr){ .name = name, .kind = ATTR_STR, .s = s };
+}
+
+static inline Attr attr_ints(const char *name, const int64_t *v, size_t n)
+{
+    return (Attr){ .name = name, .kind = ATTR_INTS, .ints = v, .n = n };
+}
+
+static inline Attr attr_floats(const char *name, const float *v, size_t n)
+{
+    return (Attr){ .name = name, .kind = ATTR_FLOATS, .floats = v, .n = n };
+}
+
+static inline Attr attr_strs(const char *name, const char **v, size_t n)
+{
+    return (Attr){ .name = name, .kind = ATTR_STRS, .strs = v, .n = n };
+}
+
+static inline Attr attr_graph(const char *name, Graph *g)
+{
+    return (Attr){ .name = name, .kind = ATTR_GRAPH, .graph = g };
+}
+
+static inline Attr attr_tensor(const char *name, const Tensor *t)
+{
+    return (Attr){ .name = name, .kind = ATTR_TENSOR, .tensor = t };
+}
 
 #endif

@@ -17,15 +17,15 @@ typedef struct OnnxInfo {
     const char *inputs, *attrs;         /* what numbers mean there */
 } OnnxInfo;
 
-/* How the rules of a Graph compare sizes where these are being settled (Graph.sizes): what must be equal is
- * made equal, literals may turn out to follow a size.  Each is false after a report. */
+/* How the rules of a Graph compare sizes where these are being settled (Graph.sizes): what must be
+ * equal is made equal, literals may turn out to follow a size.  Each is false after a report. */
 typedef struct OnnxSizes {
     bool (*equal)(const struct OnnxSizes *s, Dim a, Dim b, const char *what);
     bool (*broadcast)(const struct OnnxSizes *s, Shape a, Shape b, Shape *out);
     bool (*reshape)(const struct OnnxSizes *s, Shape from, Shape to, Shape *out);
     bool (*slice)(const struct OnnxSizes *s, Dim start, Dim end, Dim size, Dim *from, Dim *to);
-    bool (*alike)(const struct OnnxSizes *s, Dim a, Dim b);     /* as far as is known; reports nothing */
-    Dim  (*fresh)(const struct OnnxSizes *s);                   /* the same at each visit of a node */
+    bool (*alike)(const struct OnnxSizes *s, Dim a, Dim b); /* as far as known; reports nothing */
+    Dim  (*fresh)(const struct OnnxSizes *s);               /* the same at each visit of a node */
 } OnnxSizes;
 
 const OnnxInfo *p2o_onnx_info(OnnxOp op);               /* op is not ONNX_NONE */

@@ -1,6 +1,6 @@
 /* onnx.proto3: its field numbers, and the small messages that more than one reader needs.
  *
- * A walk goes sticky: the first thing wrong is kept as `why`, and what follows yields empty values. */
+ * A walk goes sticky: the first thing wrong is kept as `why`, what follows yields empty values. */
 #ifndef P2O_ONNX_ONNX_PROTO_H
 #define P2O_ONNX_ONNX_PROTO_H
 
@@ -35,7 +35,7 @@ enum {                                  /* AttributeProto.AttributeType */
 
 typedef struct ProtoWalk {
     Arena      *arena;
-    bool        exact;                  /* text is to be written again: control characters are refused */
+    bool        exact;                  /* text is written again: control characters are refused */
     bool        lines;                  /* text may have several */
     bool        bad;
     const char *why;

@@ -6,7 +6,7 @@ static bool has_form(const Graph *g, const Node *n, const OnnxInfo *info)
 {
     if (g->opset >= info->since)
         return true;
-    if (g->file)                        /* read, not made: older forms that differ are told by their inputs */
+    if (g->file)            /* read, not made: older forms that differ are told by their inputs */
         return g->opset >= (info->rule == p2o_onnx_rule_scan ? 9 : 7);
     bool older = info->rule == p2o_onnx_rule_reduce || info->rule == p2o_onnx_rule_reduce_max ||
                  info->rule == p2o_onnx_rule_reduce_prod || info->rule == p2o_onnx_rule_dft;

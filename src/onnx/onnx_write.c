@@ -376,7 +376,7 @@ static bool start_writer(ModelWriter *w, Diags *d, const Graph *g, const OnnxWri
     *w = (ModelWriter){ .arena = p2o_diags_arena(d), .diags = d, .root = g,
                         .producer_version = o->producer_version };
     w->archives.arena = w->arena;
-    if (g->file)                            /* everything has its name, and was checked when it was read */
+    if (g->file)                /* everything has its name, and was checked when it was read */
         return true;
     name_values(w);
     return check_values(w, g);

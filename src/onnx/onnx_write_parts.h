@@ -1,5 +1,5 @@
-/* What the two ways of writing a model share: onnx_write.c makes one from a Graph, onnx_copy.c writes one that
- * was read again.  Included by these only. */
+/* What the two ways of writing a model share: onnx_write.c makes one from a Graph, onnx_copy.c
+ * writes one that was read again.  Included by these only. */
 #ifndef P2O_ONNX_ONNX_WRITE_PARTS_H
 #define P2O_ONNX_ONNX_WRITE_PARTS_H
 
@@ -18,7 +18,7 @@ typedef struct ModelWriter {
     const char  *producer_version;
     const char **names;                 /* by value id, of those that have none */
     bool         spill;                 /* weights go to the data file */
-    bool         aside;                 /* so do those that a model which was read has outside of it */
+    bool         aside;                 /* so do those that a model which was read has outside it */
     bool         link;                  /* weights stay in their archive */
     const char  *data_name;             /* of the data file, without folder */
     Sink        *data;                  /* NULL: measuring, or no data file */

@@ -53,7 +53,7 @@ static bool skips_middle(DType from, DType middle, DType to)
 
 bool p2o_opt_cast(Node *n)
 {
-    if (n->op == ONNX_Identity)             /* under other symbols it is the border of a loop's round */
+    if (n->op == ONNX_Identity)     /* under other symbols it is the border of a loop's round */
         return p2o_shape_same(n->in[0]->shape, n->out[0]->shape) &&
                p2o_opt_replace(n->out[0], n->in[0]);
     if (n->op != ONNX_Cast)

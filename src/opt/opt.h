@@ -15,15 +15,16 @@ void p2o_opt(Graph *g);
 
 void p2o_opt_dce(Graph *g);             /* nodes and initializers that nothing needs */
 
-Rewrite p2o_opt_cast;                   /* Identity and Casts that change nothing or follow another */
-Rewrite p2o_opt_transpose;              /* two Transposes in a row; none at all */
-Rewrite p2o_opt_gemm;                   /* Transpose, MatMul and Add of matrices as one Gemm */
-Rewrite p2o_opt_reshape;                /* chains of Reshape, Flatten, Squeeze, Unsqueeze */
-Rewrite p2o_opt_expand;                 /* Expand before what broadcasts anyway */
-Rewrite p2o_opt_gelu;                   /* x/2 * (1 + erf(x/sqrt 2)) */
+Rewrite p2o_opt_cast;               /* Identity and Casts that change nothing or follow another */
+Rewrite p2o_opt_transpose;          /* two Transposes in a row; none at all */
+Rewrite p2o_opt_gemm;               /* Transpose, MatMul and Add of matrices as one Gemm */
+Rewrite p2o_opt_reshape;            /* chains of Reshape, Flatten, Squeeze, Unsqueeze */
+Rewrite p2o_opt_expand;             /* Expand before what broadcasts anyway */
+Rewrite p2o_opt_gelu;               /* x/2 * (1 + erf(x/sqrt 2)) */
 
-/* Every use of `old` becomes one of `with`, which has the same type and is computed before.  A graph
- * output keeps its name: where `with` cannot take it, an Identity remains.  false: nothing changed. */
+/* Every use of `old` becomes one of `with`, which has the same type and is computed before.  A
+ * graph output keeps its name: where `with` cannot take it, an Identity remains.  false: nothing
+ * changed. */
 bool p2o_opt_replace(Value *old, Value *with);
 bool p2o_opt_is_needed(const Node *n);
 

@@ -30,10 +30,10 @@ typedef struct Checker {
     Arena    *arena, *scratch;
     OrtModel *model;
     Dims     *dims;
-    const Dim **in, **out;              /* [port][axis]; NULL: nothing is claimed */
-    VEC(SizeSym) syms;                  /* those of inputs first */
-    Map       odd_names;                /* a name that is no expression -> its symbol */
-    const Json *names;                  /* sizes that bear a name of the user's -> their expressions */
+    const Dim **in, **out;      /* [port][axis]; NULL: nothing is claimed */
+    VEC(SizeSym) syms;          /* those of inputs first */
+    Map       odd_names;        /* a name that is no expression -> its symbol */
+    const Json *names;          /* sizes that bear a name of the user's -> their expressions */
     size_t    nin_syms;
 } Checker;
 

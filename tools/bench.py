@@ -2,10 +2,10 @@
 
 usage: bench.py PT2ONNX
 
-PyTorch captures three layers of linear, relu and layer_norm.  From that archive larger ones are made as
-PyTorch would save them: the last layer repeated with names of its own, its sizes and weights scaled.
-(PyTorch itself takes a quarter of an hour to capture 10,000 layers.)  Times are CPU seconds of the whole
-command, the best of several runs.
+PyTorch captures three layers of linear, relu and layer_norm.  From that archive larger ones are
+made as PyTorch would save them: the last layer repeated with names of its own, its sizes and
+weights scaled.  (PyTorch itself takes a quarter of an hour to capture 10,000 layers.)  Times are
+CPU seconds of the whole command, the best of several runs.
 """
 import json, os, resource, subprocess, sys, tempfile, warnings, zipfile
 
@@ -27,7 +27,8 @@ def capture(path):
 
     model = torch.nn.Sequential(Layer(), Layer(), Layer()).eval()
     batch = torch.export.Dim("batch")
-    torch.export.save(torch.export.export(model, (torch.randn(3, WIDTH),), dynamic_shapes=({0: batch},)), path)
+    torch.export.save(torch.export.export(model, (torch.randn(3, WIDTH),),
+                                          dynamic_shapes=({0: batch},)), path)
 
 
 def walk(x, on_str, on_int):
@@ -72,7 +73,8 @@ def repeated(items, nlayer, on_int):
     rest = [p for p in pairs if p not in last]
     at = first[0] if first else len(rest)
     made = [walk([list(p)], as_layer(k), on_int)[0] for k in range(2, nlayer) for p in last]
-    made = [walk(list(p), str, on_int) for p in rest[:at]] + made + [walk(list(p), str, on_int) for p in rest[at:]]
+    made = ([walk(list(p), str, on_int) for p in rest[:at]] + made +
+            [walk(list(p), str, on_int) for p in rest[at:]])
     return {k: v for k, v in made} if isinstance(items, dict) else [v for _, v in made]
 
 
@@ -83,10 +85,12 @@ def grow(source, path, nlayer, width):
     root = old.namelist()[0].split("/")[0]
     model = json.loads(old.read(f"{root}/models/model.json"))
     graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
-    for holder, key in ((graph, "inputs"), (graph, "nodes"), (graph, "tensor_values"), (signature, "input_specs")):
+    for holder, key in ((graph, "inputs"), (graph, "nodes"), (graph, "tensor_values"),
+                        (signature, "input_specs")):
         holder[key] = repeated(holder[key], nlayer, on_int)
     last = lambda tree: walk(tree, as_layer(nlayer - 1), on_int)
-    graph["outputs"], signature["output_specs"] = last(graph["outputs"]), last(signature["output_specs"])
+    graph["outputs"], signature["output_specs"] = (
+        last(graph["outputs"]), last(signature["output_specs"]))
     config = json.loads(old.read(f"{root}/data/weights/model_weights_config.json"))
     config["config"] = repeated(config["config"], nlayer, on_int)
     for i, entry in enumerate(config["config"].values()):
@@ -125,7 +129,8 @@ def main():
     warnings.simplefilter("ignore")
     tool = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
-        source, path, out = (os.path.join(folder, name) for name in ("three.pt2", "m.pt2", "m.onnx"))
+        source, path, out = (os.path.join(folder, name)
+                             for name in ("three.pt2", "m.pt2", "m.onnx"))
         capture(source)
         print("layers    calls      time   per call")
         rates = []

@@ -46,22 +46,25 @@ def resnet():
         def __init__(self, n, width, stride):
             super().__init__()
             m = width * 4
-            self.body = nn.Sequential(nn.Conv2d(n, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-                                      nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-                                      nn.Conv2d(width, m, 1, bias=False), nn.BatchNorm2d(m))
-            self.short = nn.Sequential(nn.Conv2d(n, m, 1, stride, bias=False), nn.BatchNorm2d(m)) if n != m or stride > 1 \
-                else nn.Identity()
+            self.body = nn.Sequential(
+                nn.Conv2d(n, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+                nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+                nn.Conv2d(width, m, 1, bias=False), nn.BatchNorm2d(m))
+            self.short = (nn.Sequential(nn.Conv2d(n, m, 1, stride, bias=False), nn.BatchNorm2d(m))
+                          if n != m or stride > 1 else nn.Identity())
 
         def forward(self, x):
             return torch.relu(self.body(x) + self.short(x))
 
-    parts, n = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+    parts, n = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+                nn.MaxPool2d(3, 2, 1)], 64
     for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
         for k in range(count):
             parts.append(Block(n, width, stride if k == 0 else 1))
             n = width * 4
     parts += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(n, 1000)]
-    return nn.Sequential(*parts), (torch.randn(2, 3, 96, 128),), {"input": {0: "batch", 2: "height", 3: "width"}}
+    return nn.Sequential(*parts), (torch.randn(2, 3, 96, 128),), {
+        "input": {0: "batch", 2: "height", 3: "width"}}
 
 
 def llama():
@@ -74,8 +77,11 @@ def llama():
         def __init__(self):
             super().__init__()
             self.n1, self.n2 = nn.RMSNorm(1024), nn.RMSNorm(1024)
-            self.q, self.k, self.v, self.o = (nn.Linear(1024, n, bias=False) for n in (1024, 256, 256, 1024))
-            self.gate, self.up, self.down = nn.Linear(1024, 2816, False), nn.Linear(1024, 2816, False), nn.Linear(2816, 1024, False)
+            self.q, self.k, self.v, self.o = (
+                nn.Linear(1024, n, bias=False) for n in (1024, 256, 256, 1024))
+            self.gate, self.up, self.down = (
+                nn.Linear(1024, 2816, False), nn.Linear(1024, 2816, False),
+                nn.Linear(2816, 1024, False))
 
         def forward(self, x, cos, sin):
             b, s, _ = x.shape
@@ -91,12 +97,14 @@ def llama():
     class Llama(nn.Module):
         def __init__(self):
             super().__init__()
-            self.words, self.norm, self.head = nn.Embedding(32000, 1024), nn.RMSNorm(1024), nn.Linear(1024, 32000, bias=False)
+            self.words, self.norm, self.head = (
+                nn.Embedding(32000, 1024), nn.RMSNorm(1024), nn.Linear(1024, 32000, bias=False))
             self.layers = nn.ModuleList(Layer() for _ in range(16))
 
         def forward(self, ids):
             x = self.words(ids)
-            f = torch.outer(torch.arange(ids.shape[1]).float(), 10000.0 ** (-torch.arange(0, 64, 2) / 64))
+            f = torch.outer(torch.arange(ids.shape[1]).float(),
+                            10000.0 ** (-torch.arange(0, 64, 2) / 64))
             f = torch.cat([f, f], -1)
             for layer in self.layers:
                 x = layer(x, f.cos(), f.sin())
@@ -113,7 +121,8 @@ def peak():
 
 
 def measure(name, way, folder):
-    """In this process: [seconds from module to file, seconds from capture to model without writing it, peak MB]."""
+    """In this process: [seconds from module to file, seconds from capture to model without writing
+    it, peak MB]."""
     import torch
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -129,7 +138,8 @@ def measure(name, way, folder):
         import onnxscript  # noqa: F401
         import torch.onnx
     with torch.no_grad():
-        torch.export.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),))        # what the first use of it costs
+        # What the first use of it costs.
+        torch.export.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),))
         begin = time.process_time()
         if way == "ours":
             pt2onnx.export(model, args, path, dynamic_axes=axes, verify=False, verbose=False)
@@ -155,18 +165,21 @@ def main():
         print(json.dumps(measure(*sys.argv[2:5])))
         return
     print("%-8s %10s %10s %7s %10s %10s %7s %10s %10s %10s" % (
-        "model", "ours s", "theirs s", "ratio", "after s", "after s", "ratio", "capture MB", "ours MB", "theirs MB"))
+        "model", "ours s", "theirs s", "ratio", "after s", "after s", "ratio",
+        "capture MB", "ours MB", "theirs MB"))
     for name in sys.argv[1:] or MODELS:
         got = {}
         for way in WAYS:
             with tempfile.TemporaryDirectory() as folder:
-                p = subprocess.run([sys.executable, __file__, "--measure", name, way, folder], capture_output=True, text=True)
+                p = subprocess.run([sys.executable, __file__, "--measure", name, way, folder],
+                                   capture_output=True, text=True)
             if p.returncode:
                 sys.exit("%s, %s: %s" % (name, way, p.stderr.strip()[-2000:]))
             got[way] = json.loads(p.stdout.strip().split("\n")[-1])
         a, b = got["ours"], got["theirs"]
         print("%-8s %10.2f %10.2f %6.1fx %10.3f %10.3f %6.1fx %10.0f %10.0f %10.0f" % (
-            name, a[0], b[0], b[0] / a[0], a[1], b[1], b[1] / a[1], got["capture"][2], a[2], b[2]), flush=True)
+            name, a[0], b[0], b[0] / a[0], a[1], b[1], b[1] / a[1],
+            got["capture"][2], a[2], b[2]), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The example inputs: their names, which axes are dynamic, and how to make them at other sizes.
 
-A Symbol is a size that varies; axes with the same name share it, and an axis may be an expression of
-them ("past+seq").  Other sizes are made from the one example by wrapping around or cutting along its
-dynamic axes, so that values stay legal: token ids, masks, probabilities.
+A Symbol is a size that varies; axes with the same name share it, and an axis may be an expression
+of them ("past+seq").  Other sizes are made from the one example by wrapping around or cutting along
+its dynamic axes, so that values stay legal: token ids, masks, probabilities.
 """
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Sizes = Dict[str, int]
 class Symbol:
     name: str
     size: int                                   # in the example
-    places: List[Tuple[int, Optional[int]]] = field(default_factory=list)       # (leaf, axis); None: an int itself
+    # (leaf, axis); None: an int itself
+    places: List[Tuple[int, Optional[int]]] = field(default_factory=list)
     low: int = 0
     high: Optional[int] = None
     auto: bool = False                          # stays fixed where the model wants that
@@ -46,7 +47,7 @@ def _resized(t: torch.Tensor, axis: int, n: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=t.dtype, device=t.device)
     index = torch.arange(n, device=t.device)
     out = t.index_select(axis, index % have)
-    if t.is_floating_point() and not is_unreal(t):          # no two rounds alike: smaller, of the same sign
+    if t.is_floating_point() and not is_unreal(t):  # no two rounds alike: smaller, of the same sign
         shape = [-1 if k == axis else 1 for k in range(t.dim())]
         turn = (index // have).view(shape)
         each = torch.arange(out.numel(), device=t.device, dtype=torch.float64).view(out.shape)
@@ -77,7 +78,8 @@ class Expression:
         nodes = list(ast.walk(tree)) if tree else []
         self.names = sorted({n.id for n in nodes if isinstance(n, ast.Name)})
         if not self.names or not all(
-                isinstance(n, _IN_EXPRESSION) and type(getattr(n, "value", 0)) is int for n in nodes):
+                isinstance(n, _IN_EXPRESSION) and type(getattr(n, "value", 0)) is int
+                for n in nodes):
             what = "a number" if text.strip().isdigit() else "no name or sum of names"
             raise UsageError("%s: '%s' is %s" % (where, text, what))
         self.text = text
@@ -100,15 +102,18 @@ def _key(k: Any) -> str:
     return str(k)
 
 
-def bind_arguments(model: Any, args: Any, kwargs: Optional[Mapping[str, Any]]) -> Tuple[tuple, Dict[str, Any]]:
-    """args as torch.onnx.export takes them: a tensor, a tuple, or one that ends in a dict of keyword arguments."""
+def bind_arguments(model: Any, args: Any,
+                   kwargs: Optional[Mapping[str, Any]]) -> Tuple[tuple, Dict[str, Any]]:
+    """args as torch.onnx.export takes them: a tensor, a tuple, or one that ends in a dict of
+    keyword arguments."""
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     forward = getattr(model, "forward", model)
     try:
         names = list(inspect.signature(forward).parameters)
     except (TypeError, ValueError):
         names = []
-    if kwargs is None and args and isinstance(args[-1], dict) and set(args[-1]) <= set(names[len(args) - 1:]):
+    if (kwargs is None and args and isinstance(args[-1], dict)
+            and set(args[-1]) <= set(names[len(args) - 1:])):
         args, kwargs = args[:-1], args[-1]
     kwargs = dict(kwargs or {})
     order = {n: i for i, n in enumerate(names)}
@@ -118,11 +123,13 @@ def bind_arguments(model: Any, args: Any, kwargs: Optional[Mapping[str, Any]]) -
 class Example:
     """args and kwargs, flat."""
 
-    def __init__(self, model: Any, args: tuple, kwargs: Dict[str, Any], input_names: Optional[Sequence[str]]) -> None:
+    def __init__(self, model: Any, args: tuple, kwargs: Dict[str, Any],
+                 input_names: Optional[Sequence[str]]) -> None:
         self.args, self.kwargs = args, kwargs
         paths, self.spec = pytree.tree_flatten_with_path((args, kwargs))
         self.leaves = [leaf for _, leaf in paths]
-        self.ports = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]     # the model's inputs
+        # The model's inputs.
+        self.ports = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
         self.symbols: Dict[str, Symbol] = {}
         self.derived: List[Tuple[int, int, Expression]] = []
         self.given = list(input_names or [])
@@ -132,11 +139,13 @@ class Example:
     def names(self) -> Dict[int, str]:
         if len(self.given) > len(self.ports):
             raise UsageError("%d input names for %d inputs" % (len(self.given), len(self.ports)))
-        return {leaf: self.given[k] if k < len(self.given) else self.own_names[leaf] for k, leaf in enumerate(self.ports)}
+        return {leaf: self.given[k] if k < len(self.given) else self.own_names[leaf]
+                for k, leaf in enumerate(self.ports)}
 
     def _own_names(self, model: Any, paths: Sequence[Sequence[Any]]) -> List[str]:
         try:
-            parameters = list(inspect.signature(getattr(model, "forward", model)).parameters.values())
+            parameters = list(
+                inspect.signature(getattr(model, "forward", model)).parameters.values())
         except (TypeError, ValueError):
             parameters = []
         names = []
@@ -144,7 +153,8 @@ class Example:
             keys = [_key(k) for k in path[1:]]
             if _key(path[0]) == "0":            # positional: by the parameter's name
                 k = int(keys[0])
-                plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+                plain = [p.name for p in parameters
+                         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
                 rest = [p.name for p in parameters if p.kind == p.VAR_POSITIONAL]
                 if k < len(plain):
                     keys[0] = plain[k]
@@ -165,7 +175,8 @@ class Example:
                 return leaf
         return None
 
-    def declare_int(self, leaf: int, name: Optional[str], low: int = 0, high: Optional[int] = None) -> None:
+    def declare_int(self, leaf: int, name: Optional[str], low: int = 0,
+                    high: Optional[int] = None) -> None:
         """An int that is an input of the model, and may be a size."""
         self.ports = sorted(self.ports + [leaf])
         name = name or self.own_names[leaf]
@@ -193,9 +204,10 @@ class Example:
             s = self.symbols[name] = Symbol(name, t.shape[axis], auto=auto)
         elif s.size != t.shape[axis]:
             where = s.places[0]
-            raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes of different sizes "
-                             "different names" % (name, s.size, where[1], self.names[where[0]], t.shape[axis], axis,
-                                                  self.names[leaf]))
+            raise UsageError("'%s' is %d in axis %s of '%s' and %d in axis %d of '%s': give axes "
+                             "of different sizes different names" % (
+                                 name, s.size, where[1], self.names[where[0]], t.shape[axis], axis,
+                                 self.names[leaf]))
         if (leaf, axis) not in s.places:
             s.places.append((leaf, axis))
         s.low = max(s.low, low)
@@ -277,7 +289,8 @@ class Example:
         return out
 
 
-def declare_axes(example: Example, axes: Mapping[str, Any], output_names: Sequence[str]) -> Dict[str, Dict[int, str]]:
+def declare_axes(example: Example, axes: Mapping[str, Any],
+                 output_names: Sequence[str]) -> Dict[str, Dict[int, str]]:
     """dynamic_axes: {'x': {0: 'batch'}} or {'x': [0]}.  Gives back what it says of outputs."""
     outputs: Dict[str, Dict[int, str]] = {}
     for name, spec in axes.items():
@@ -297,7 +310,8 @@ def declare_axes(example: Example, axes: Mapping[str, Any], output_names: Sequen
 
 def _declare_dim(example: Example, leaf: int, axis: Optional[int], dim: Any) -> None:
     kind = getattr(getattr(dim, "type", None), "name", None) or getattr(dim, "name", None)
-    where = "'%s'" % example.own_names[leaf] if axis is None else "axis %d of '%s'" % (axis, example.own_names[leaf])
+    where = "'%s'" % example.own_names[leaf] if axis is None else "axis %d of '%s'" % (
+        axis, example.own_names[leaf])
     if dim is None or kind == "STATIC" or isinstance(dim, int) and not isinstance(dim, bool):
         size = example.leaves[leaf] if axis is None else example.leaves[leaf].shape[axis]
         if isinstance(dim, int) and size != dim:
@@ -327,7 +341,8 @@ def _is_tensor_spec(spec: Any) -> bool:
     if isinstance(spec, Mapping):
         return all(isinstance(k, int) for k in spec)
     return isinstance(spec, (list, tuple)) and all(
-        x is None or isinstance(x, (str, int)) or not isinstance(x, (list, tuple, Mapping)) for x in spec)
+        x is None or isinstance(x, (str, int)) or not isinstance(x, (list, tuple, Mapping))
+        for x in spec)
 
 
 def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> None:
@@ -340,8 +355,8 @@ def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> 
             _declare_dim(example, index, None, spec)
             return
         if not isinstance(leaf, torch.Tensor):
-            raise UsageError("dynamic_shapes: %s is a %s and becomes part of the model; give a tensor to make it an input" % (
-                where, type(leaf).__name__))
+            raise UsageError("dynamic_shapes: %s is a %s and becomes part of the model; give a "
+                             "tensor to make it an input" % (where, type(leaf).__name__))
         if not _is_tensor_spec(spec):
             raise UsageError("dynamic_shapes: %s is a tensor: give {axis: name} or a list" % where)
         items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
@@ -356,12 +371,15 @@ def _declare_tree(example: Example, index: List[Any], spec: Any, where: str) -> 
                 raise UsageError("dynamic_shapes: %s has no '%s'" % (where, k))
             _declare_tree(example, index[k], v, "%s['%s']" % (where, k))
         return
-    if isinstance(spec, str) or not isinstance(spec, (list, tuple, Mapping)) and not hasattr(spec, "__dict__"):
+    if (isinstance(spec, str) or not isinstance(spec, (list, tuple, Mapping))
+            and not hasattr(spec, "__dict__")):
         raise UsageError("dynamic_shapes: %s needs a part for each of its parts" % where)
     children = index if isinstance(index, (list, tuple)) else pytree.tree_leaves(index)
-    parts = spec if isinstance(spec, (list, tuple)) else pytree.tree_leaves(spec, is_leaf=_is_tensor_spec)
+    parts = (spec if isinstance(spec, (list, tuple))
+             else pytree.tree_leaves(spec, is_leaf=_is_tensor_spec))
     if len(parts) != len(children):
-        raise UsageError("dynamic_shapes: %s has %d parts, not %d" % (where, len(children), len(parts)))
+        raise UsageError("dynamic_shapes: %s has %d parts, not %d" % (
+            where, len(children), len(parts)))
     for k, (i, s) in enumerate(zip(children, parts)):
         _declare_tree(example, i, s, "%s[%d]" % (where, k))
 

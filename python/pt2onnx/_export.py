@@ -7,17 +7,18 @@ import tempfile
 import warnings
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError, UnsupportedError, UsageError,
-                      VerificationError)
+from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError,
+                      UnsupportedError, UsageError, VerificationError)
 from ._library import Conversion
 from ._result import Port, Result
 from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, not_loaded
 
 # torch.onnx.export's, without meaning here.
-LEGACY = frozenset("""export_params training operator_export_type do_constant_folding keep_initializers_as_inputs custom_opsets
-    export_modules_as_functions autograd_inlining dynamo fallback optimize artifacts_dir dump_exported_program profile
-    custom_translation_table example_outputs strip_doc_string enable_onnx_checker use_external_data_format
-    export_type aten propagate google_printer fixed_batch_size add_node_names onnx_shape_inference export_raw_ir
+LEGACY = frozenset("""export_params training operator_export_type do_constant_folding
+    keep_initializers_as_inputs custom_opsets export_modules_as_functions autograd_inlining dynamo
+    fallback optimize artifacts_dir dump_exported_program profile custom_translation_table
+    example_outputs strip_doc_string enable_onnx_checker use_external_data_format export_type aten
+    propagate google_printer fixed_batch_size add_node_names onnx_shape_inference export_raw_ir
     backend export_options""".split())
 
 
@@ -93,18 +94,22 @@ class _Request:
 
 
 def _write(conversion: Conversion, f: Any, check: Optional[Callable[[str], None]]) -> None:
-    """Checked before it takes its place: first under its name in a folder of its own, then moved."""
+    """Checked before it takes its place: first under its name in a folder of its own, then
+    moved."""
     to_path = f is not None and not hasattr(f, "write")
     if to_path or check is not None:
         path = os.path.abspath(os.fspath(f)) if to_path else "model.onnx"
-        with tempfile.TemporaryDirectory(prefix=".pt2onnx-", dir=os.path.dirname(path) or None) as folder:
+        with tempfile.TemporaryDirectory(prefix=".pt2onnx-",
+                                         dir=os.path.dirname(path) or None) as folder:
             name = os.path.join(folder, os.path.basename(path))
             conversion.write_file(name)
             if check is not None:
                 check(name)
-            for part in sorted(os.listdir(folder), key=lambda n: n == os.path.basename(path)):     # the model comes last
+            # The model comes last.
+            for part in sorted(os.listdir(folder), key=lambda n: n == os.path.basename(path)):
                 if to_path:
-                    os.replace(os.path.join(folder, part), os.path.join(os.path.dirname(path), part))
+                    os.replace(os.path.join(folder, part),
+                               os.path.join(os.path.dirname(path), part))
     if hasattr(f, "write"):
         conversion.write(f)
 
@@ -114,29 +119,34 @@ def _have_runtime() -> bool:
         import onnxruntime  # noqa: F401
         return True
     except ImportError:
-        warnings.warn("onnxruntime is not installed: the model was not checked (pip install onnxruntime, or verify=False)",
-                      stacklevel=4)
+        warnings.warn("onnxruntime is not installed: the model was not checked "
+                      "(pip install onnxruntime, or verify=False)", stacklevel=4)
         return False
 
 
-def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List[Check]]], verbose: bool,
-            report: Any, notes: Sequence[Diagnostic] = ()) -> Result:
+def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List[Check]]],
+            verbose: bool, report: Any, notes: Sequence[Diagnostic] = ()) -> Result:
     checks: List[Check] = []
 
     def judge(model: str) -> None:
         checks.extend(check(model) if check is not None else [])
         bad = [c for c in checks if not c.ok]
         if bad:
-            raise VerificationError("the model differs from PyTorch; nothing was written:\n" + "\n".join(map(str, checks)))
+            raise VerificationError("the model differs from PyTorch; nothing was written:\n" +
+                                    "\n".join(map(str, checks)))
 
     try:
         _write(conversion, f, judge if check is not None else None)
         s = conversion.signature()
-        ports = {k: [Port(p["name"], p["dtype"], tuple(p["dims"])) for p in s[k]] for k in ("inputs", "outputs")}
-        result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None, inputs=ports["inputs"],
-                        outputs=ports["outputs"], dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
-                        notes=[*notes, *(d for d in conversion.diagnostics() if d.severity != "error")],
-                        report=conversion.report(), check=checks, _conversion=conversion if f is None else None)
+        ports = {k: [Port(p["name"], p["dtype"], tuple(p["dims"])) for p in s[k]]
+                 for k in ("inputs", "outputs")}
+        result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None,
+                        inputs=ports["inputs"], outputs=ports["outputs"],
+                        dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
+                        notes=[*notes,
+                               *(d for d in conversion.diagnostics() if d.severity != "error")],
+                        report=conversion.report(), check=checks,
+                        _conversion=conversion if f is None else None)
     except BaseException:
         conversion.close()
         raise
@@ -157,8 +167,8 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
 
 
 def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any, dynamic_axes: Any,
-                   dynamic_shapes: Any, weights: Any, request: _Request, verify: bool, tol: Tolerances,
-                   verbose: bool, report: Any) -> Result:
+                   dynamic_shapes: Any, weights: Any, request: _Request, verify: bool,
+                   tol: Tolerances, verbose: bool, report: Any) -> Result:
     from ._capture import Subject, untouched
     from ._example import Example, bind_arguments, declare_axes, declare_shapes
     from ._module import Module
@@ -239,7 +249,8 @@ def _notes_of_bounds(module: Any, attempt: Any) -> List[Diagnostic]:
 
 
 def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List[str]]:
-    """dynamic_axes or flat dynamic_shapes of a program that was captured already: the axes' names, and their ranges."""
+    """dynamic_axes or flat dynamic_shapes of a program that was captured already: the axes' names,
+    and their ranges."""
     out: Dict[str, Dict[int, str]] = {}
     ranges: List[str] = []
     for port, spec in axes.items():
@@ -248,7 +259,8 @@ def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List
             low, high = getattr(dim, "min", None), getattr(dim, "max", None)
             if dim is None or isinstance(dim, int) and dim is not True:
                 continue
-            name = dim if isinstance(dim, str) else getattr(dim, "__name__", None) or "%s_%d" % (port, int(axis))
+            name = (dim if isinstance(dim, str)
+                    else getattr(dim, "__name__", None) or "%s_%d" % (port, int(axis)))
             named[int(axis)] = name
             if isinstance(high, int) and high < 2 ** 31:
                 ranges.append("%s=%d..%d" % (name, low if isinstance(low, int) else 0, high))
@@ -256,7 +268,8 @@ def _flat_axes(axes: Mapping[str, Any]) -> Tuple[Dict[str, Dict[int, str]], List
 
 
 def _load_program(path: str) -> Any:
-    """The saved program in PyTorch, to compare with; None, with a warning, where it cannot be had."""
+    """The saved program in PyTorch, to compare with; None, with a warning, where it cannot be
+    had."""
     if path.endswith(".onnx"):
         return None
     try:
@@ -266,14 +279,16 @@ def _load_program(path: str) -> Any:
     try:
         return torch.export.load(path)
     except Exception as e:
-        warnings.warn("not compared with PyTorch, which does not load %s: %s" % (path, str(e).strip().split("\n")[0]),
-                      stacklevel=4)
+        warnings.warn("not compared with PyTorch, which does not load %s: %s" % (
+            path, str(e).strip().split("\n")[0]), stacklevel=4)
         return None
 
 
-def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynamic_shapes: Any, weights: Any,
-                  request: _Request, verify: bool, tol: Tolerances, verbose: bool, report: Any) -> Result:
-    """An ExportedProgram, a path, or several of either: captures of one model at different sizes."""
+def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynamic_shapes: Any,
+                  weights: Any, request: _Request, verify: bool, tol: Tolerances, verbose: bool,
+                  report: Any) -> Result:
+    """An ExportedProgram, a path, or several of either: captures of one model at different
+    sizes."""
     several = list(model) if isinstance(model, (list, tuple)) else [model]
     readers: List[Callable[[Conversion], None]] = []
     for m in several:
@@ -285,15 +300,18 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
             from ._weights import load_weights
             readers.append(reader(m, load_weights(weights)))
     if weights is not None and any(isinstance(m, (str, os.PathLike)) for m in several):
-        raise UsageError("weights= is for modules and ExportedPrograms; a saved program has its own")
+        raise UsageError("weights= is for modules and ExportedPrograms; "
+                         "a saved program has its own")
     if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
-        raise UsageError("for a captured program dynamic_shapes is a dict by input name: {'x': {0: 'batch'}}")
+        raise UsageError("for a captured program dynamic_shapes is a dict by input name: "
+                         "{'x': {0: 'batch'}}")
     request.input_names = list(input_names or [])
     request.axes, request.dims = _flat_axes({**(dynamic_axes or {}), **(dynamic_shapes or {})})
     conversion = request.convert(readers)
     check: Optional[Callable[[str], List[Check]]] = None
     if verify and _have_runtime():
-        programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m for m in several]
+        programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m
+                    for m in several]
         programs = [p for p in programs if p is not None and p.example_inputs is not None]
         check = lambda path: _compare_programs(programs, conversion, path, tol)
     return _finish(conversion, f, check, verbose, report)
@@ -315,7 +333,8 @@ def _compare_programs(programs: Sequence[Any], conversion: Conversion, path: str
 def _call_program(ep: Any, conversion: Conversion) -> Tuple[Dict[str, Any], Any]:
     import torch
     from torch.utils import _pytree as pytree
-    args, kwargs = pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, ep.example_inputs)
+    args, kwargs = pytree.tree_map(
+        lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, ep.example_inputs)
     tensors = [x.clone() for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     feeds = dict(zip([p["name"] for p in conversion.signature()["inputs"]], tensors))
     with torch.no_grad():
@@ -324,41 +343,50 @@ def _call_program(ep: Any, conversion: Conversion) -> Tuple[Dict[str, Any], Any]
 
 def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryIO, None] = None, *,
            kwargs: Optional[Mapping[str, Any]] = None, input_names: Optional[Sequence[str]] = None,
-           output_names: Optional[Sequence[str]] = None, dynamic_axes: Optional[Mapping[str, Any]] = None,
-           dynamic_shapes: Any = None, opset_version: Optional[int] = None, external_data: Union[bool, str, None] = None,
-           weights: Any = None, verify: bool = True, atol: Optional[float] = None, rtol: Optional[float] = None,
-           report: Any = None, verbose: Optional[bool] = None, **legacy: Any) -> Result:
+           output_names: Optional[Sequence[str]] = None,
+           dynamic_axes: Optional[Mapping[str, Any]] = None, dynamic_shapes: Any = None,
+           opset_version: Optional[int] = None, external_data: Union[bool, str, None] = None,
+           weights: Any = None, verify: bool = True, atol: Optional[float] = None,
+           rtol: Optional[float] = None, report: Any = None, verbose: Optional[bool] = None,
+           **legacy: Any) -> Result:
     """Converts a model to ONNX with the axes dynamic that are said to be.
 
-    model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several captures of
-                    one model at different sizes as a list; or the path of an ONNX model, to change its sizes
+    model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several
+                    captures of one model at different sizes as a list; or the path of an ONNX
+                    model, to change its sizes
     args, kwargs    one example of the arguments, of any size
     f               a path or a binary file object; None: in memory, see Result.save
     dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too
-    dynamic_shapes  as torch.export takes it: strings, Dim, AUTO, nested as the arguments are or by name
+    dynamic_shapes  as torch.export takes it: strings, Dim, AUTO, nested as the arguments are or by
+                    name
     external_data   True: weights in f + '.data'; False: never; None: when they pass 1.9 GB
-    weights         values for a model without any (meta device): a .safetensors file, a list of them, an
-                    index, a folder, or a dict
-    verify          compares with PyTorch in ONNX Runtime at several sizes; a difference raises, and no file is left
+    weights         values for a model without any (meta device): a .safetensors file, a list of
+                    them, an index, a folder, or a dict
+    verify          compares with PyTorch in ONNX Runtime at several sizes; a difference raises, and
+                    no file is left
     report          a path or text file for how each size became dynamic
     """
     unknown = sorted(set(legacy) - LEGACY)
     if unknown:
         raise TypeError("export() got an unexpected keyword argument '%s'" % unknown[0])
     if legacy:
-        warnings.warn("without meaning here and ignored: %s" % ", ".join(sorted(legacy)), stacklevel=2)
+        warnings.warn("without meaning here and ignored: %s" % ", ".join(sorted(legacy)),
+                      stacklevel=2)
     loud = verbose is None or bool(verbose)
     tol = Tolerances(atol, rtol)
     request = _Request(opset_version, external_data, output_names or [])
     kind = type(model).__name__
-    if isinstance(model, (str, os.PathLike)) or kind == "ExportedProgram" or isinstance(model, (list, tuple)):
-        return _export_saved(model, f, input_names, dynamic_axes, dynamic_shapes, weights, request, verify, tol, loud, report)
+    if (isinstance(model, (str, os.PathLike)) or kind == "ExportedProgram"
+            or isinstance(model, (list, tuple))):
+        return _export_saved(model, f, input_names, dynamic_axes, dynamic_shapes, weights, request,
+                             verify, tol, loud, report)
     import torch
     if isinstance(model, torch.jit.ScriptModule):
-        raise UnsupportedError("a ScriptModule cannot be converted yet: export the nn.Module that it was made from")
+        raise UnsupportedError("a ScriptModule cannot be converted yet: export the nn.Module that "
+                               "it was made from")
     if not isinstance(model, torch.nn.Module):
         if not callable(model):
             raise UsageError("model is an nn.Module, an ExportedProgram or a path, not a %s" % kind)
         raise UsageError("model is a function: put it into the forward of an nn.Module")
-    return _export_module(model, args, f, kwargs, input_names, dynamic_axes, dynamic_shapes, weights, request,
-                          verify, tol, loud, report)
+    return _export_module(model, args, f, kwargs, input_names, dynamic_axes, dynamic_shapes,
+                          weights, request, verify, tol, loud, report)

@@ -4,31 +4,36 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t,
+                    c_uint32, c_uint64, c_void_p)
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Type
 
-from ._errors import Diagnostic, DynamicError, InputError, Pt2OnnxError, UnsupportedError, UsageError
+from ._errors import (Diagnostic, DynamicError, InputError, Pt2OnnxError, UnsupportedError,
+                      UsageError)
 
 EXTERNAL = {None: 0, "auto": 0, True: 1, "always": 1, False: 2, "never": 2, "link": 3}
 _SEVERITIES = ("note", "warning", "error")
-_ERRORS: Dict[int, Type[Pt2OnnxError]] = {-1: UsageError, -2: InputError, -3: UnsupportedError, -4: DynamicError}
+_ERRORS: Dict[int, Type[Pt2OnnxError]] = {-1: UsageError, -2: InputError, -3: UnsupportedError,
+                                          -4: DynamicError}
 
 
 class _Diagnostic(Structure):
-    _fields_ = [("size", c_size_t), ("severity", c_int), ("kind", c_char_p), ("message", c_char_p), ("advice", c_char_p),
-                ("file", c_char_p), ("function", c_char_p), ("module", c_char_p), ("line", c_uint32), ("text", c_char_p),
+    _fields_ = [("size", c_size_t), ("severity", c_int), ("kind", c_char_p), ("message", c_char_p),
+                ("advice", c_char_p), ("file", c_char_p), ("function", c_char_p),
+                ("module", c_char_p), ("line", c_uint32), ("text", c_char_p),
                 ("capture", c_char_p)]
 
 
 class _Options(Structure):
-    _fields_ = [("size", c_size_t), ("user", c_void_p), ("alloc", c_void_p), ("on_diag", c_void_p), ("on_line", c_void_p),
-                ("opset", c_int), ("external", c_int), ("dump", c_int)]
+    _fields_ = [("size", c_size_t), ("user", c_void_p), ("alloc", c_void_p), ("on_diag", c_void_p),
+                ("on_line", c_void_p), ("opset", c_int), ("external", c_int), ("dump", c_int)]
 
 
 class _Weight(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dtype", c_char_p), ("data", c_void_p), ("nbytes", c_uint64),
-                ("offset", c_uint64), ("rank", c_int), ("sizes", POINTER(c_int64)), ("strides", POINTER(c_int64))]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dtype", c_char_p), ("data", c_void_p),
+                ("nbytes", c_uint64), ("offset", c_uint64), ("rank", c_int),
+                ("sizes", POINTER(c_int64)), ("strides", POINTER(c_int64))]
 
 
 class Weight(NamedTuple):
@@ -64,15 +69,16 @@ def _library() -> ctypes.CDLL:
         lib.p2o_options_init.restype = None
         lib.p2o_new.argtypes, lib.p2o_new.restype = [POINTER(_Options)], c_void_p
         lib.p2o_free.argtypes, lib.p2o_free.restype = [c_void_p], None
-        for name in ("read_file", "set_input", "set_dynamic_axes", "set_dim", "set_input_names", "set_output_names",
-                     "write_file"):
+        for name in ("read_file", "set_input", "set_dynamic_axes", "set_dim", "set_input_names",
+                     "set_output_names", "write_file"):
             getattr(lib, "p2o_" + name).argtypes = [c_void_p, c_char_p]
         lib.p2o_read_program.argtypes = [c_void_p, c_char_p, c_size_t, POINTER(_Weight), c_size_t]
         lib.p2o_convert.argtypes = lib.p2o_read_checks.argtypes = [c_void_p]
         lib.p2o_plan.argtypes = [c_void_p, POINTER(c_char_p)]
         lib.p2o_write.argtypes = [c_void_p, _WRITE, c_void_p]
         lib.p2o_diag_count.argtypes, lib.p2o_diag_count.restype = [c_void_p], c_size_t
-        lib.p2o_diag_at.argtypes, lib.p2o_diag_at.restype = [c_void_p, c_size_t], POINTER(_Diagnostic)
+        lib.p2o_diag_at.argtypes, lib.p2o_diag_at.restype = (
+            [c_void_p, c_size_t], POINTER(_Diagnostic))
         for name in _TEXTS:
             getattr(lib, name).argtypes, getattr(lib, name).restype = [c_void_p], c_char_p
         _loaded = lib
@@ -144,8 +150,10 @@ class Conversion:
         for slot, w in zip(table, weights):
             rank = len(w.sizes)
             dims = c_int64 * max(rank, 1)
-            slot.size, slot.name, slot.dtype = ctypes.sizeof(slot), w.name.encode(), w.dtype.encode()
-            slot.data, slot.nbytes, slot.offset, slot.rank = w.data or None, w.nbytes, w.offset, rank
+            slot.size, slot.name, slot.dtype = (
+                ctypes.sizeof(slot), w.name.encode(), w.dtype.encode())
+            slot.data, slot.nbytes, slot.offset, slot.rank = (
+                w.data or None, w.nbytes, w.offset, rank)
             slot.sizes, slot.strides = dims(*w.sizes), dims(*w.strides)
         self._keep += [program, table, [w.owner for w in weights]]
         self._do("read_program", program, len(program), table, len(weights))
@@ -164,7 +172,8 @@ class Conversion:
         return json.loads(said.value or b"{}")
 
     def set_dynamic_axes(self, axes: Dict[str, Dict[int, str]]) -> None:
-        self._do("set_dynamic_axes", json.dumps({k: {str(a): n for a, n in v.items()} for k, v in axes.items()}).encode())
+        self._do("set_dynamic_axes", json.dumps(
+            {k: {str(a): n for a, n in v.items()} for k, v in axes.items()}).encode())
 
     def set_dim(self, spec: str) -> None:
         self._do("set_dim", spec.encode())
@@ -201,9 +210,11 @@ class Conversion:
         out = []
         for i in range(self._lib.p2o_diag_count(self._handle)):
             d = self._lib.p2o_diag_at(self._handle, i).contents
-            out.append(Diagnostic(_SEVERITIES[d.severity], _text(d.kind) or "", _text(d.message) or "", _text(d.advice),
-                                  _text(d.file), d.line, _text(d.function), _text(d.module), _text(d.text) or "",
-                                  json.loads(d.capture) if d.size >= ctypes.sizeof(d) and d.capture else None))
+            out.append(Diagnostic(
+                _SEVERITIES[d.severity], _text(d.kind) or "", _text(d.message) or "",
+                _text(d.advice), _text(d.file), d.line, _text(d.function), _text(d.module),
+                _text(d.text) or "",
+                json.loads(d.capture) if d.size >= ctypes.sizeof(d) and d.capture else None))
         return out
 
     def signature(self) -> Dict[str, Any]:

@@ -19,14 +19,18 @@ def _weight(name: str, t: torch.Tensor) -> Weight:
         storage = t.untyped_storage()
         data = storage.data_ptr()
     except Exception as e:
-        raise UnsupportedError("weight %s is a %s without memory of its own: %s" % (name, type(t).__name__, e)) from e
-    return Weight(name, str(t.dtype).replace("torch.", ""), data, storage.nbytes(), t.storage_offset(), tuple(t.shape),
-                  tuple(t.stride()), t)
+        raise UnsupportedError("weight %s is a %s without memory of its own: %s" % (
+            name, type(t).__name__, e)) from e
+    return Weight(name, str(t.dtype).replace("torch.", ""), data, storage.nbytes(),
+                  t.storage_offset(), tuple(t.shape), tuple(t.stride()), t)
 
 
-def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.Tensor]) -> List[Weight]:
+def program_weights(ep: torch.export.ExportedProgram,
+                    given: Mapping[str, torch.Tensor]) -> List[Weight]:
     """The program's tensors, or those given in their place."""
-    named: Dict[str, Any] = {**ep.state_dict, **{k: v for k, v in ep.constants.items() if isinstance(v, torch.Tensor)}}
+    named: Dict[str, Any] = {
+        **ep.state_dict,
+        **{k: v for k, v in ep.constants.items() if isinstance(v, torch.Tensor)}}
     out = []
     for name, t in named.items():
         new = given.get(name)
@@ -36,7 +40,8 @@ def program_weights(ep: torch.export.ExportedProgram, given: Mapping[str, torch.
                     name, str(new.dtype), list(new.shape), str(t.dtype), list(t.shape)))
             t = new
         elif is_unreal(t) and (t.is_meta or name in ep.state_dict):
-            raise UsageError("%s has no values (%s) and weights= has none by that name" % (name, t.device))
+            raise UsageError("%s has no values (%s) and weights= has none by that name" % (
+                name, t.device))
         elif is_unreal(t):                      # left in a cache by an earlier run without values
             raise CaptureError("%s has no values: the model keeps tensors from run to run where "
                                "they are not found" % name)
@@ -54,5 +59,6 @@ def coarsest_float(ep: torch.export.ExportedProgram) -> str:
     dtypes = set()
     for node in ep.graph.nodes:
         value = node.meta.get("val")
-        dtypes |= {x.dtype for x in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(x, torch.Tensor)}
+        dtypes |= {x.dtype for x in (value if isinstance(value, (list, tuple)) else [value])
+                   if isinstance(x, torch.Tensor)}
     return "bfloat16" if torch.bfloat16 in dtypes else "float16" if torch.float16 in dtypes else ""

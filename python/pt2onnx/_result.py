@@ -28,20 +28,21 @@ class Port:
 class Result:
     """A converted model."""
 
-    path: Optional[str]                     # where it was written; None: in memory or in the given file object
+    path: Optional[str]                 # where it was written; None: in memory or in a file object
     inputs: List[Port]
     outputs: List[Port]
-    dims: Dict[str, Dict[str, int]]         # name -> {"min", "max", "captured"}
+    dims: Dict[str, Dict[str, int]]     # name -> {"min", "max", "captured"}
     notes: List[Diagnostic]
     opset: int
     nodes: int
     report: str = field(repr=False, default="")
     check: List[Check] = field(default_factory=list)
-    _conversion: Optional[Conversion] = field(repr=False, default=None)         # while it is in no file
+    _conversion: Optional[Conversion] = field(repr=False, default=None)     # while it is in no file
     _runtime: Optional[Runtime] = field(repr=False, default=None)
 
     def save(self, f: Union[str, "os.PathLike[str]", BinaryIO]) -> None:
-        """Writes the model to a path or a binary file object, with the weights as they are now if it was in no file."""
+        """Writes the model to a path or a binary file object, with the weights as they are now if
+        it was in no file."""
         if self._conversion is not None:
             if hasattr(f, "write"):
                 self._conversion.write(f)
@@ -51,7 +52,8 @@ class Result:
         if self.path is None:
             raise UsageError("the model went to a file object and is not kept")
         if os.path.exists(self.path + ".data"):
-            raise UsageError("%s finds its weights in %s.data by name: copy both under these names" % (self.path, self.path))
+            raise UsageError("%s finds its weights in %s.data by name: copy both under these "
+                             "names" % (self.path, self.path))
         if hasattr(f, "write"):
             with open(self.path, "rb") as source:
                 shutil.copyfileobj(source, f)
@@ -69,7 +71,8 @@ class Result:
             return Runtime(name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the model in ONNX Runtime: arrays or tensors in the inputs' order, or by their names."""
+        """Runs the model in ONNX Runtime: arrays or tensors in the inputs' order, or by their
+        names."""
         if self._runtime is None:
             self._runtime = self._load()
         if len(args) > len(self.inputs):
@@ -77,12 +80,15 @@ class Result:
         feeds = dict(zip((p.name for p in self.inputs), args))
         for name in kwargs:
             if name in feeds or name not in {p.name for p in self.inputs}:
-                raise UsageError("input '%s' is %s" % (name, "given twice" if name in feeds else "not the model's"))
+                raise UsageError("input '%s' is %s" % (
+                    name, "given twice" if name in feeds else "not the model's"))
         out = self._runtime({**feeds, **kwargs})
         return out[0] if len(out) == 1 else tuple(out)
 
     def __repr__(self) -> str:
-        lines = ["pt2onnx: %s, %d nodes, opset %d" % (self.path or "in memory", self.nodes, self.opset)]
-        lines += ["  input  %s" % p for p in self.inputs] + ["  output %s" % p for p in self.outputs]
+        lines = ["pt2onnx: %s, %d nodes, opset %d" % (
+            self.path or "in memory", self.nodes, self.opset)]
+        lines += (["  input  %s" % p for p in self.inputs] +
+                  ["  output %s" % p for p in self.outputs])
         lines += ["  " + summary(self.check)] if self.check else []
         return "\n".join(lines)

@@ -1,6 +1,8 @@
-"""An ExportedProgram's graph as the JSON that torch.export.save writes (models/NAME.json), without its cost.
+"""An ExportedProgram's graph as the JSON that torch.export.save writes (models/NAME.json), without
+its cost.
 
-Only what the converter reads is written: no copies, no canonical order, each size expression printed once.
+Only what the converter reads is written: no copies, no canonical order, each size expression
+printed once.
 """
 from __future__ import annotations
 
@@ -18,19 +20,23 @@ Json = Dict[str, Any]
 
 # Codes of the saved format.
 _DTYPES = {
-    torch.uint8: 1, torch.int8: 2, torch.int16: 3, torch.int32: 4, torch.int64: 5, torch.float16: 6, torch.float32: 7,
-    torch.float64: 8, torch.complex32: 9, torch.complex64: 10, torch.complex128: 11, torch.bool: 12, torch.bfloat16: 13,
+    torch.uint8: 1, torch.int8: 2, torch.int16: 3, torch.int32: 4, torch.int64: 5,
+    torch.float16: 6, torch.float32: 7, torch.float64: 8, torch.complex32: 9, torch.complex64: 10,
+    torch.complex128: 11, torch.bool: 12, torch.bfloat16: 13,
     **{getattr(torch, name): code for name, code in (
-        ("uint16", 28), ("float8_e4m3fn", 29), ("float8_e5m2", 30), ("float8_e4m3fnuz", 31), ("float8_e5m2fnuz", 32),
-        ("float8_e8m0fnu", 33), ("uint32", 34), ("uint64", 35)) if hasattr(torch, name)},
+        ("uint16", 28), ("float8_e4m3fn", 29), ("float8_e5m2", 30), ("float8_e4m3fnuz", 31),
+        ("float8_e5m2fnuz", 32), ("float8_e8m0fnu", 33), ("uint32", 34), ("uint64", 35))
+       if hasattr(torch, name)},
 }
-_LAYOUTS = {torch.sparse_coo: 1, torch.sparse_csr: 2, torch.sparse_csc: 3, torch.sparse_bsr: 4, torch.sparse_bsc: 5,
-            torch._mkldnn: 6, torch.strided: 7}
-_MEMORY_FORMATS = {torch.contiguous_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3, torch.preserve_format: 4}
+_LAYOUTS = {torch.sparse_coo: 1, torch.sparse_csr: 2, torch.sparse_csc: 3, torch.sparse_bsr: 4,
+            torch.sparse_bsc: 5, torch._mkldnn: 6, torch.strided: 7}
+_MEMORY_FORMATS = {torch.contiguous_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3,
+                   torch.preserve_format: 4}
 
 
 def _float(x: float) -> Any:
-    return x if math.isfinite(x) else "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+    return (x if math.isfinite(x) else "NaN" if math.isnan(x)
+            else "Infinity" if x > 0 else "-Infinity")
 
 
 def _all(kind: Any, items: Any) -> bool:
@@ -48,9 +54,9 @@ class _Graph:
 
     def __init__(self, module: torch.fx.GraphModule, texts: Dict[Any, Json]) -> None:
         self.module, self.texts = module, texts
-        self.values: Json = {k: {} for k in ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values",
-                                             "custom_obj_values")}
-        self.renamed: Dict[str, str] = {}           # a second getitem of the same element -> the first
+        self.values: Json = {k: {} for k in ("tensor_values", "sym_int_values", "sym_float_values",
+                                             "sym_bool_values", "custom_obj_values")}
+        self.renamed: Dict[str, str] = {}       # a second getitem of the same element -> the first
 
     def size(self, s: Any) -> Json:
         if type(s) is int:
@@ -87,7 +93,8 @@ class _Graph:
             self.values["tensor_values"][name] = {
                 "dtype": _DTYPES[value.dtype], "layout": _LAYOUTS[value.layout],
                 "sizes": [self.size(n) for n in value.shape],
-                "strides": [self.size(n) for n in value.stride()] if value.layout == torch.strided else []}
+                "strides": ([self.size(n) for n in value.stride()]
+                            if value.layout == torch.strided else [])}
             return {"as_tensor": {"name": name}}
         if isinstance(value, (bool, torch.SymBool)):
             self.values["sym_bool_values"][name] = self._number(value, "as_bool", bool)
@@ -96,7 +103,8 @@ class _Graph:
             self.values["sym_int_values"][name] = self.size(value)
             return {"as_sym_int": {"as_name": name}}
         if isinstance(value, (float, torch.SymFloat)):
-            self.values["sym_float_values"][name] = self._number(value, "as_float", lambda x: _float(float(x)))
+            self.values["sym_float_values"][name] = self._number(value, "as_float",
+                                                                 lambda x: _float(float(x)))
             return {"as_sym_float": {"as_name": name}}
         if hasattr(value, "class_fqn"):
             self.values["custom_obj_values"][name] = {"name": name, "class_fqn": value.class_fqn}
@@ -107,7 +115,8 @@ class _Graph:
         if node.op == "get_attr":
             inner = getattr(self.module, str(node.target))
             if not isinstance(inner, torch.fx.GraphModule):
-                raise UnsupportedError("%s is a %s in the graph itself" % (node.target, type(inner).__name__))
+                raise UnsupportedError("%s is a %s in the graph itself" % (
+                    node.target, type(inner).__name__))
             return {"as_graph": {"name": node.target, "graph": _Graph(inner, self.texts).write()}}
         name, value = node.name, node.meta.get("val")
         for key, kind in (("sym_int_values", "as_sym_int"), ("sym_float_values", "as_sym_float"),
@@ -121,8 +130,9 @@ class _Graph:
     def _list(self, items: Any, type_: Any) -> Json:
         if not items:
             of = str(type_)
-            return {"as_ints" if "int" in of else "as_floats" if "float" in of else "as_bools" if "bool" in of
-                    else "as_strings" if "str" in of else "as_tensors": []}
+            return {"as_ints" if "int" in of else "as_floats" if "float" in of
+                    else "as_bools" if "bool" in of else "as_strings" if "str" in of
+                    else "as_tensors": []}
         for kind, key in ((bool, "as_bools"), (int, "as_ints"), (str, "as_strings")):
             if _all(kind, items):
                 return {key: list(items)}
@@ -136,7 +146,8 @@ class _Graph:
             return {"as_nested_tensors": [[self._use(t)["as_tensor"] for t in x] for x in items]}
         used = [self.argument(x) for x in items]
         kinds = {next(iter(x)) for x in used}
-        for literal, key in (("as_int", "as_sym_int"), ("as_float", "as_sym_float"), ("as_bool", "as_sym_bool")):
+        for literal, key in (("as_int", "as_sym_int"), ("as_float", "as_sym_float"),
+                             ("as_bool", "as_sym_bool")):
             if kinds <= {literal, key}:
                 return {key + "s": [x[key] if key in x else x for x in used]}
         if kinds <= {"as_tensor"}:
@@ -161,7 +172,8 @@ class _Graph:
             return self._list(x, type_)
         if isinstance(x, dict):
             return {"as_string_to_argument": {k: self.argument(v) for k, v in x.items()}}
-        for kind, key, codes in ((torch.dtype, "as_scalar_type", _DTYPES), (torch.layout, "as_layout", _LAYOUTS),
+        for kind, key, codes in ((torch.dtype, "as_scalar_type", _DTYPES),
+                                 (torch.layout, "as_layout", _LAYOUTS),
                                  (torch.memory_format, "as_memory_format", _MEMORY_FORMATS)):
             if isinstance(x, kind):
                 return {key: codes[x]}
@@ -174,7 +186,8 @@ class _Graph:
     def _inputs(self, node: torch.fx.Node) -> List[Json]:
         schema = getattr(node.target, "_schema", None)
         if not isinstance(node.target, torch._ops.OpOverload) or schema is None:
-            named = [("", x, None) for x in node.args] + [(k, x, None) for k, x in node.kwargs.items()]
+            named = ([("", x, None) for x in node.args] +
+                     [(k, x, None) for k, x in node.kwargs.items()])
         else:
             named = []
             for i, a in enumerate(schema.arguments):
@@ -202,7 +215,9 @@ class _Graph:
                 parts = []
                 for k, part in enumerate(value):
                     inner = self._element(user, k) if user is not None else None
-                    parts.append(self.define(inner.name if inner is not None else "%s_%d" % (name, k), part)["as_tensor"])
+                    parts.append(self.define(
+                        inner.name if inner is not None else "%s_%d" % (name, k),
+                        part)["as_tensor"])
                 out.append({"as_tensors": parts})
             else:
                 out.append(self.define(name, value))
@@ -210,7 +225,8 @@ class _Graph:
 
     def _outputs(self, node: torch.fx.Node) -> List[Json]:
         value = node.meta.get("val")
-        returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else None
+        returns = (node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload)
+                   else None)
         if returns is not None and not returns:
             return []
         if not isinstance(value, (list, tuple)):
@@ -244,7 +260,8 @@ class _Graph:
                 result = node.args[0]
                 single = isinstance(result, torch.fx.Node)
                 outputs = [self.argument(x) for x in ([result] if single else result)]
-        return {"inputs": inputs, "nodes": nodes, "outputs": outputs, "is_single_tensor_return": single, **self.values}
+        return {"inputs": inputs, "nodes": nodes, "outputs": outputs,
+                "is_single_tensor_return": single, **self.values}
 
 
 def _spec_argument(arg: Any) -> Json:
@@ -258,8 +275,9 @@ def _spec_argument(arg: Any) -> Json:
         return {"as_custom_obj": {"name": arg.name, "class_fqn": arg.class_fqn}}
     if kind == "ConstantArgument":
         x = arg.value
-        return {"as_none": True} if x is None else {"as_bool": x} if isinstance(x, bool) else {"as_int": x} if isinstance(
-            x, int) else {"as_float": _float(x)} if isinstance(x, float) else {"as_string": str(x)}
+        return ({"as_none": True} if x is None else {"as_bool": x} if isinstance(x, bool)
+                else {"as_int": x} if isinstance(x, int)
+                else {"as_float": _float(x)} if isinstance(x, float) else {"as_string": str(x)})
     return {"name": arg.name}
 
 
@@ -286,7 +304,8 @@ def _output_spec(s: Any) -> Json:
         return {"user_output": {"arg": _spec_argument(s.arg)}}
     named = {"BUFFER_MUTATION": "buffer_name", "PARAMETER_MUTATION": "parameter_name",
              "USER_INPUT_MUTATION": "user_input_name"}.get(kind)
-    return {kind.lower(): {"arg": {"name": getattr(s.arg, "name", "")}, **({named: s.target} if named else {})}}
+    return {kind.lower(): {"arg": {"name": getattr(s.arg, "name", "")},
+                           **({named: s.target} if named else {})}}
 
 
 def _tree(spec: Any, fields: Json) -> Optional[str]:
@@ -295,7 +314,8 @@ def _tree(spec: Any, fields: Json) -> Optional[str]:
         return x.children() if callable(getattr(x, "children", None)) else x.children_specs
 
     def note(x: Any) -> None:
-        if x.type is not None and pytree.is_namedtuple_class(x.context if isinstance(x.context, type) else x.type):
+        if x.type is not None and pytree.is_namedtuple_class(
+                x.context if isinstance(x.context, type) else x.type):
             known = pytree.SUPPORTED_SERIALIZED_TYPES.get(x.context)
             if known is not None:
                 fields[known.serialized_type_name] = {"field_names": list(x.context._fields)}
@@ -323,13 +343,15 @@ def program_parts(ep: torch.export.ExportedProgram) -> Json:
     root: Json = {}
     for entry in ep.module_call_graph:
         if entry.fqn == "" and entry.signature is not None:
-            specs = {"in_spec": _tree(entry.signature.in_spec, fields), "out_spec": _tree(entry.signature.out_spec, fields)}
+            specs = {"in_spec": _tree(entry.signature.in_spec, fields),
+                     "out_spec": _tree(entry.signature.out_spec, fields)}
             root = {k: v for k, v in specs.items() if v is not None}
     return {
         "graph_module": {
             "graph": _Graph(ep.graph_module, {}).write(),
-            "signature": {"input_specs": [_input_spec(s) for s in ep.graph_signature.input_specs],
-                          "output_specs": [_output_spec(s) for s in ep.graph_signature.output_specs]},
+            "signature": {
+                "input_specs": [_input_spec(s) for s in ep.graph_signature.input_specs],
+                "output_specs": [_output_spec(s) for s in ep.graph_signature.output_specs]},
             "module_call_graph": [{"fqn": "", "signature": root}],
             "treespec_namedtuple_fields": fields,
         },

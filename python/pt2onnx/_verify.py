@@ -10,7 +10,8 @@ import numpy as np
 Sizes = Dict[str, int]
 
 # float32: coordinates of resized images are rounded at a few hundred pixels, and pixels differ.
-TOLERANCES = {"float64": (1e-7, 1e-6), "float32": (3e-5, 1e-4), "float16": (1e-2, 1e-2), "bfloat16": (5e-2, 5e-2)}
+TOLERANCES = {"float64": (1e-7, 1e-6), "float32": (3e-5, 1e-4), "float16": (1e-2, 1e-2),
+              "bfloat16": (5e-2, 5e-2)}
 
 
 @dataclass
@@ -24,7 +25,8 @@ class Check:
 
     def __str__(self) -> str:
         at = " ".join("%s=%d" % kv for kv in self.sizes.items()) or "fixed sizes"
-        return "[%s] %s  %s" % ("ok" if self.ok else "FAILED", at, self.note or "max diff %.2g" % self.max_diff)
+        return "[%s] %s  %s" % ("ok" if self.ok else "FAILED", at,
+                                self.note or "max diff %.2g" % self.max_diff)
 
 
 def summary(checks: Sequence[Check]) -> str:
@@ -43,10 +45,12 @@ def not_loaded(e: Exception) -> Check:
                  str(e).strip().split("\n")[0])
 
 
-def compare(name: str, got: np.ndarray, want: np.ndarray, tolerance: Tuple[float, float]) -> Tuple[float, str]:
+def compare(name: str, got: np.ndarray, want: np.ndarray,
+            tolerance: Tuple[float, float]) -> Tuple[float, str]:
     """(worst difference, what is wrong or "")."""
     if got.shape != want.shape:
-        return math.inf, "output '%s' is %s, PyTorch's %s" % (name, list(got.shape), list(want.shape))
+        return math.inf, "output '%s' is %s, PyTorch's %s" % (
+            name, list(got.shape), list(want.shape))
     if got.dtype != want.dtype:
         return math.inf, "output '%s' is %s, PyTorch's %s" % (name, got.dtype, want.dtype)
     if got.size == 0:
@@ -54,12 +58,14 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, tolerance: Tuple[float
     if got.dtype.kind in "biu":
         bad = got != want
         worst = float(np.abs(got.astype("f8") - want.astype("f8")).max())
-        return worst, "output '%s': %d of %d elements differ" % (name, bad.sum(), bad.size) if bad.any() else ""
+        return worst, ("output '%s': %d of %d elements differ" % (name, bad.sum(), bad.size)
+                       if bad.any() else "")
     a, r = tolerance
     x, y = got.astype("f8"), want.astype("f8")
     finite = np.isfinite(x) & np.isfinite(y)
     same = (x == y) | (np.isnan(x) & np.isnan(y))
-    diff = np.where(finite, np.abs(np.where(finite, x, 0) - np.where(finite, y, 0)), np.where(same, 0, np.inf))
+    diff = np.where(finite, np.abs(np.where(finite, x, 0) - np.where(finite, y, 0)),
+                    np.where(same, 0, np.inf))
     scale = float(np.abs(y[np.isfinite(y)]).max()) if np.isfinite(y).any() else 0.0
     bad = diff > a * max(1.0, scale) + r * np.abs(np.where(finite, y, 0))
     worst = float(diff.max())
@@ -78,7 +84,8 @@ class Runtime:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4          # what fails is raised as well
         self._ort = onnxruntime
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(model, options,
+                                                     providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self._session.get_inputs()]
         self.outputs = [o.name for o in self._session.get_outputs()]
 
@@ -88,9 +95,11 @@ class Runtime:
             x = x.detach().cpu().resolve_conj().resolve_neg()
             x = torch.view_as_real(x) if x.is_complex() else x
             if x.dtype == torch.bfloat16:
-                return self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(x.contiguous().view(torch.int16).numpy(), 16)
+                return self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+                    x.contiguous().view(torch.int16).numpy(), 16)
             x = x.numpy()
-        return self._ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x))
+        return self._ort.OrtValue.ortvalue_from_numpy(
+            np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x))
 
     def __call__(self, feeds: Dict[str, Any]) -> List[np.ndarray]:
         values = {k: self._value(v) for k, v in feeds.items() if k in self.inputs}
@@ -100,10 +109,11 @@ class Runtime:
     def _array(v: Any) -> np.ndarray:
         if v.element_type() != 16:
             return v.numpy()
-        import ctypes                                   # bfloat16, which NumPy lacks: widened exactly
+        import ctypes                               # bfloat16, which NumPy lacks: widened exactly
         shape = v.shape()
         n = int(np.prod(shape)) if shape else 1
-        raw = np.ctypeslib.as_array(ctypes.cast(v.data_ptr(), ctypes.POINTER(ctypes.c_uint16)), (n,)) if n else np.zeros(0, "u2")
+        raw = (np.ctypeslib.as_array(ctypes.cast(v.data_ptr(), ctypes.POINTER(ctypes.c_uint16)),
+                                     (n,)) if n else np.zeros(0, "u2"))
         return (raw.astype("u4") << 16).view("f4").reshape(shape)
 
 
@@ -138,7 +148,8 @@ class Tolerances:
         return a if self.atol is None else self.atol, r if self.rtol is None else self.rtol
 
 
-def check_at(runtime: Runtime, feeds: Dict[str, Any], want: Sequence[Any], sizes: Sizes, tol: Tolerances) -> Check:
+def check_at(runtime: Runtime, feeds: Dict[str, Any], want: Sequence[Any], sizes: Sizes,
+             tol: Tolerances) -> Check:
     try:
         got = runtime(feeds)
     except Exception as e:

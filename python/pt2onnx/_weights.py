@@ -12,14 +12,15 @@ import torch
 from ._errors import InputError, UsageError
 
 _SAFETENSORS = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,
-    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "C64": torch.complex64,
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16,
+    "I32": torch.int32, "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16,
+    "F32": torch.float32, "F64": torch.float64, "C64": torch.complex64,
 }
 
 
 def _safetensors(path: Path) -> Dict[str, torch.Tensor]:
     with open(path, "rb") as f:
-        data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)       # writable to torch, never written
+        data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)  # writable to torch, never written
     size = int.from_bytes(data[:8], "little")
     if size > len(data) - 8:
         raise InputError("%s: the header is longer than the file" % path)
@@ -31,7 +32,8 @@ def _safetensors(path: Path) -> Dict[str, torch.Tensor]:
             begin, end = x["data_offsets"]
             dtype = _SAFETENSORS[x["dtype"]]
             count = (end - begin) // dtype.itemsize
-            flat = torch.frombuffer(data, dtype=dtype, count=count, offset=start + begin) if count else torch.empty(0, dtype=dtype)
+            flat = (torch.frombuffer(data, dtype=dtype, count=count, offset=start + begin)
+                    if count else torch.empty(0, dtype=dtype))
             out[name] = flat.view(x["shape"])
         return out
     except (KeyError, TypeError, ValueError, RuntimeError) as e:
@@ -60,7 +62,8 @@ def load_weights(weights: Any) -> Dict[str, torch.Tensor]:
     if isinstance(weights, (str, os.PathLike)):
         return _file(Path(weights))
     if isinstance(weights, Mapping):
-        return {k: v if isinstance(v, torch.Tensor) else torch.as_tensor(v) for k, v in weights.items()}
+        return {k: v if isinstance(v, torch.Tensor) else torch.as_tensor(v)
+                for k, v in weights.items()}
     out: Dict[str, torch.Tensor] = {}
     for w in weights:
         out.update(load_weights(w))

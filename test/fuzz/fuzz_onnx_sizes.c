@@ -49,7 +49,7 @@ static void change(const uint8_t *data, size_t size, const char *axes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2 || memcmp(data, "PK", 2) != 0) {       /* saved programs have entries of their own */
+    if (size < 2 || memcmp(data, "PK", 2) != 0) { /* saved programs have entries of their own */
         change(data, size, NULL);
         change(data, size, "{\"x\": {\"0\": \"batch\"}}");
         change(data, size, "{\"x\": [0, 1]}");

@@ -1,4 +1,5 @@
-"""pt2onnx.export against PyTorch.  usage: test_export.py [NAME...]; needs torch, onnxruntime and the installed package."""
+"""pt2onnx.export against PyTorch.  usage: test_export.py [NAME...]; needs torch, onnxruntime and
+the installed package."""
 import contextlib
 import inspect
 import io
@@ -53,8 +54,9 @@ class Exports(unittest.TestCase):
         """The model in ONNX Runtime gives what PyTorch gives on these arguments."""
         was = model.training
         with torch.no_grad():
-            want = model.eval()(*pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, args),
-                                **(kwargs or {}))
+            want = model.eval()(
+                *pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, args),
+                **(kwargs or {}))
         model.train(was)
         got = result(*tensors_of((args, kwargs or {})))
         got = got if isinstance(got, tuple) else (got,)
@@ -62,7 +64,8 @@ class Exports(unittest.TestCase):
         self.assertEqual(len(got), len(want))
         for x, y in zip(got, want):
             self.assertEqual(x.shape, y.shape)
-            np.testing.assert_allclose(x.astype("f8"), y.astype("f8"), rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(x.astype("f8"), y.astype("f8"), rtol=tolerance,
+                                       atol=tolerance)
 
 
 class Seed(Exports):
@@ -76,20 +79,24 @@ class Seed(Exports):
         self.assertEqual(said.getvalue().count("[ok] at "), 3)
         import onnxruntime
         for name, shape in (("Linear", (10,)), ("RNN", (None, 10)), ("Reshape", (4, 5))):
-            session = onnxruntime.InferenceSession(os.path.join(self.folder.name, "dynamic_%s.onnx" % name.lower()))
+            session = onnxruntime.InferenceSession(
+                os.path.join(self.folder.name, "dynamic_%s.onnx" % name.lower()))
             dims = session.get_inputs()[0].shape
-            self.assertEqual([session.get_inputs()[0].name, session.get_outputs()[0].name], ["input", "output"])
-            self.assertEqual(dims[:2], ["batch_size", "sequence_length"] if name == "RNN" else ["batch_size", shape[0]])
+            self.assertEqual([session.get_inputs()[0].name, session.get_outputs()[0].name],
+                             ["input", "output"])
+            self.assertEqual(dims[:2], ["batch_size", "sequence_length"] if name == "RNN"
+                             else ["batch_size", shape[0]])
             self.assertEqual(session.get_outputs()[0].shape[0], "batch_size")
-            # The example keeps its last module only: numbers of the others are compared in test_seed_numbers and by export.
+            # The example keeps its last module only: numbers of the others are compared in
+            # test_seed_numbers and by export.
             for b, s in ((1, 1), (7, 13), (257, 101)):
                 x = np.random.rand(b, *[s if n is None else n for n in shape]).astype("f4")
                 y = session.run(None, {"input": x})[0]
                 self.assertEqual(y.shape, (b, 20 if name == "Reshape" else 5))
                 if name == "Reshape":
                     np.testing.assert_array_equal(y, x.reshape(b, 20))
-        self.same(self.export(space["model"], space["dummy_input"], dynamic_axes={"x": [0]}), space["model"],
-                  (torch.randn(31, 4, 5),))
+        self.same(self.export(space["model"], space["dummy_input"], dynamic_axes={"x": [0]}),
+                  space["model"], (torch.randn(31, 4, 5),))
 
     def test_seed_numbers(self):
         class Rnn(nn.Module):
@@ -101,7 +108,8 @@ class Seed(Exports):
                 return self.fc(self.rnn(x)[0][:, -1])
 
         m = Rnn()
-        r = self.export(m, torch.randn(3, 5, 10), self.path, dynamic_axes={"x": {0: "batch", 1: "length"}})
+        r = self.export(m, torch.randn(3, 5, 10), self.path,
+                        dynamic_axes={"x": {0: "batch", 1: "length"}})
         for b, s in ((1, 1), (7, 13), (257, 101), (2, 500)):
             self.same(r, m, (torch.randn(b, s, 10),))
 
@@ -115,7 +123,8 @@ class Recurrent(Exports):
         def make(b, t, state):
             x = torch.randn(b, t, 4) if first else torch.randn(t, b, 4)
             h = torch.randn(layers, b, 3)
-            return (x,) if not state else (x, (h, torch.randn(layers, b, 3)) if cls is nn.LSTM else h)
+            return (x,) if not state else (
+                x, (h, torch.randn(layers, b, 3)) if cls is nn.LSTM else h)
 
         for state in (False, True):
             args = make(2, 5, state)
@@ -155,7 +164,8 @@ class Attention(Exports):
             self.same(r, enc, (torch.randn(*size, 8),))
         dec = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2)
         make = lambda b, s, t: (torch.randn(b, s, 8), torch.randn(b, t, 8))
-        r = self.export(dec, make(2, 6, 5), dynamic_axes={"tgt": {0: "b", 1: "s"}, "memory": {0: "b", 1: "t"}})
+        r = self.export(dec, make(2, 6, 5),
+                        dynamic_axes={"tgt": {0: "b", 1: "s"}, "memory": {0: "b", 1: "t"}})
         for size in ((1, 1, 1), (3, 7, 4)):
             self.same(r, dec, make(*size))
 
@@ -169,11 +179,14 @@ class Arguments(Exports):
                 return {"sum": y, "parts": [y.sum(0), None if extra is None else extra + 1]}
 
         m = M()
-        make = lambda n: ((torch.randn(n, 3), (torch.randn(n, 3), [torch.randn(n, 3), None]), {"w": torch.randn(n, 3)}),
+        make = lambda n: ((torch.randn(n, 3), (torch.randn(n, 3), [torch.randn(n, 3), None]),
+                           {"w": torch.randn(n, 3)}),
                           {"scale": 2.5, "flag": True, "extra": torch.randn(n)})
         args, kwargs = make(4)
-        axes = {"x": {0: "n"}, "pair_0": {0: "n"}, "pair_1_0": {0: "n"}, "named_w": {0: "n"}, "extra": {0: "n"}}
-        shapes = {"x": {0: "n"}, "pair": ({0: "n"}, [{0: "n"}, None]), "named": {"w": {0: "n"}}, "extra": {0: "n"}}
+        axes = {"x": {0: "n"}, "pair_0": {0: "n"}, "pair_1_0": {0: "n"}, "named_w": {0: "n"},
+                "extra": {0: "n"}}
+        shapes = {"x": {0: "n"}, "pair": ({0: "n"}, [{0: "n"}, None]), "named": {"w": {0: "n"}},
+                  "extra": {0: "n"}}
         for form in ({"dynamic_axes": axes}, {"dynamic_shapes": shapes}, {"dynamic_shapes": axes}):
             r = self.export(m, args, kwargs=kwargs, **form)
             self.assertEqual([p.name for p in r.inputs], list(axes))
@@ -186,7 +199,8 @@ class Arguments(Exports):
                 return x + (0 if y is None else y) - (0 if z is None else z)
 
         m = M()
-        r = self.export(m, (torch.randn(3), {"z": torch.randn(3)}), dynamic_axes={"x": [0], "z": [0]})
+        r = self.export(m, (torch.randn(3), {"z": torch.randn(3)}),
+                        dynamic_axes={"x": [0], "z": [0]})
         self.same(r, m, (torch.randn(5),), {"z": torch.randn(5)})
 
     def test_numbers_are_part_of_the_model(self):
@@ -216,7 +230,8 @@ class Arguments(Exports):
             np.testing.assert_array_equal(a, (x[:, :k] * 2).numpy())
             self.assertEqual(b.shape, (k, 2))
         with self.assertRaisesRegex(pt2onnx.UsageError, "float"):
-            self.export(m, (torch.randn(2, 9), 4, 0.5), dynamic_shapes={"factor": torch.export.Dim.DYNAMIC})
+            self.export(m, (torch.randn(2, 9), 4, 0.5),
+                        dynamic_shapes={"factor": torch.export.Dim.DYNAMIC})
 
     def test_dims(self):
         class M(nn.Module):
@@ -226,10 +241,12 @@ class Arguments(Exports):
         m, D = M(), torch.export.Dim
         args = (torch.randn(2, 3), torch.randn(2, 4))
         batch = D("batch", min=1, max=64)
-        for spec in (({0: batch, 1: "m"}, {0: batch, 1: D.AUTO}), {"x": [batch, "m"], "y": {0: batch, 1: D.DYNAMIC}}):
+        for spec in (({0: batch, 1: "m"}, {0: batch, 1: D.AUTO}),
+                     {"x": [batch, "m"], "y": {0: batch, 1: D.DYNAMIC}}):
             r = self.export(m, args, dynamic_shapes=spec, output_names=["o", "p"],
                             dynamic_axes={"o": {1: "total"}, "p": {1: "double"}})
-            self.assertEqual([str(p) for p in r.inputs], ["x: float32[batch, m]", "y: float32[batch, y_1]"])
+            self.assertEqual([str(p) for p in r.inputs],
+                             ["x: float32[batch, m]", "y: float32[batch, y_1]"])
             self.assertEqual([p.dims[1] for p in r.outputs], ["total", "double"])
             self.assertEqual(r.dims["batch"]["max"], 64)
             self.same(r, m, (torch.randn(5, 1), torch.randn(5, 6)))
@@ -304,7 +321,8 @@ class Honest(Exports):
 
     def test_what_the_model_fixes(self):
         with self.assertRaisesRegex(pt2onnx.DynamicError, "does not run when it is other than 3"):
-            self.export(nn.Linear(3, 2), torch.randn(4, 3), self.path, dynamic_axes={"input": {1: "features"}})
+            self.export(nn.Linear(3, 2), torch.randn(4, 3), self.path,
+                        dynamic_axes={"input": {1: "features"}})
 
         class Table(nn.Module):
             def __init__(self):
@@ -320,7 +338,8 @@ class Honest(Exports):
 
     def test_an_example_that_does_not_run(self):
         with self.assertRaisesRegex(pt2onnx.UsageError, "does not run on its example"):
-            self.export(nn.Linear(3, 2), torch.randn(4, 5), self.path, dynamic_axes={"input": {0: "n"}})
+            self.export(nn.Linear(3, 2), torch.randn(4, 5), self.path,
+                        dynamic_axes={"input": {0: "n"}})
 
     def test_a_branch_on_size(self):
         class M(nn.Module):
@@ -329,9 +348,11 @@ class Honest(Exports):
 
         for verify in (True, False):
             with self.assertRaises(pt2onnx.Pt2OnnxError):
-                self.export(M(), torch.randn(4, 3), self.path, dynamic_axes={"x": {0: "n"}}, verify=verify)
+                self.export(M(), torch.randn(4, 3), self.path, dynamic_axes={"x": {0: "n"}},
+                            verify=verify)
             self.assertFalse(os.path.exists(self.path))
-        r = self.export(M(), torch.randn(4, 3), self.path, dynamic_shapes={"x": {0: torch.export.Dim("n", max=6)}})
+        r = self.export(M(), torch.randn(4, 3), self.path,
+                        dynamic_shapes={"x": {0: torch.export.Dim("n", max=6)}})
         self.same(r, M(), (torch.randn(6, 3),))
 
     def test_a_table_that_ends(self):
@@ -357,7 +378,8 @@ class Honest(Exports):
             self.export(M(), torch.eye(3), self.path)
         said = [d.message for d in e.exception.diagnostics]
         self.assertTrue(any("eig" in s for s in said) and any("poisson" in s for s in said), said)
-        self.assertTrue(all(d.file and d.line for d in e.exception.diagnostics), e.exception.diagnostics)
+        self.assertTrue(all(d.file and d.line for d in e.exception.diagnostics),
+                        e.exception.diagnostics)
 
     def test_sizes_that_hang_together(self):
         class M(nn.Module):
@@ -416,7 +438,8 @@ class Files(Exports):
         self.assertEqual(r.dims["n"]["max"], 9)
         self.assertTrue(len(r.check) == 1 and r.check[0].ok)
         self.same(r, m, (torch.randn(7, 3),))
-        self.same(self.export(paths[0], f=self.path, dynamic_axes={"input": {0: "n"}}), m, (torch.randn(7, 3),))
+        self.same(self.export(paths[0], f=self.path, dynamic_axes={"input": {0: "n"}}), m,
+                  (torch.randn(7, 3),))
         r = self.export(paths)
         self.assertEqual(len(r.check), 2)
         self.same(r, m, (torch.randn(7, 3),))
@@ -441,34 +464,43 @@ class Files(Exports):
                 f.write(struct.pack("<Q", len(text)) + text + data)
         index = os.path.join(self.folder.name, "model.safetensors.index.json")
         with open(index, "w") as f:
-            json.dump({"weight_map": {n: os.path.basename(s) for s, ns in zip(shards, (["0.weight", "0.bias"],
-                                                                                    ["2.weight", "2.bias"])) for n in ns}}, f)
-        for weights in (shards, index, real.state_dict(), {k: v.numpy() for k, v in real.state_dict().items()}):
+            json.dump({"weight_map": {
+                n: os.path.basename(s)
+                for s, ns in zip(shards, (["0.weight", "0.bias"], ["2.weight", "2.bias"]))
+                for n in ns}}, f)
+        for weights in (shards, index, real.state_dict(),
+                        {k: v.numpy() for k, v in real.state_dict().items()}):
             with self.assertWarnsRegex(UserWarning, "not compared"):
-                r = self.export(empty, torch.randn(2, 3), dynamic_axes={"input": {0: "n"}}, weights=weights)
+                r = self.export(empty, torch.randn(2, 3), dynamic_axes={"input": {0: "n"}},
+                                weights=weights)
             self.same(r, real, (torch.randn(5, 3),))
         with self.assertRaisesRegex(pt2onnx.UsageError, "has no values"):
             self.export(empty, torch.randn(2, 3), weights=shards[:1])
 
     def test_the_command(self):
         model, data = (os.path.join(TOP, "examples", "linear." + x) for x in ("pt2", "npz"))
-        p = subprocess.run([sys.executable, "-m", "pt2onnx", model, self.path, "--verify", "--data", data],
-                           capture_output=True, text=True)
+        p = subprocess.run(
+            [sys.executable, "-m", "pt2onnx", model, self.path, "--verify", "--data", data],
+            capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertTrue(os.path.exists(self.path))
 
 
 class Programs(Exports):
     def test_in_memory_is_as_saved(self):
-        """The program that is handed over in memory converts to the very bytes that its file converts to."""
-        for name in ("branches", "loops", "decoder_cache", "writes", "messages", "spectrum", "shuffle", "unused_input"):
+        """The program that is handed over in memory converts to the very bytes that its file
+        converts to."""
+        for name in ("branches", "loops", "decoder_cache", "writes", "messages", "spectrum",
+                     "shuffle", "unused_input"):
             cls, make, sizes, axes = make_models.MODELS[name][:4]
             shapes = [{a: torch.export.Dim.AUTO for a in spec} if spec else None for spec in axes]
             args = make(*sizes[0])
             if len(tensors_of(args)) != len(args):
                 shapes = None
             with torch.no_grad():
-                ep = torch.export.export(cls().eval(), args, dynamic_shapes=tuple(shapes) if shapes else None, strict=False)
+                ep = torch.export.export(
+                    cls().eval(), args, dynamic_shapes=tuple(shapes) if shapes else None,
+                    strict=False)
             path, one, two = os.path.join(self.folder.name, "m.pt2"), io.BytesIO(), io.BytesIO()
             torch.export.save(ep, path)
             self.export(ep, f=one, verify=False)
@@ -477,7 +509,8 @@ class Programs(Exports):
 
 
 class Models(Exports):
-    """One example each; then one with a batch of 1.  Sizes and numbers are of the tests' own choosing."""
+    """One example each; then one with a batch of 1.  Sizes and numbers are of the tests' own
+    choosing."""
 
     def check(self, name, size):
         cls, make, sizes, axes = make_models.MODELS[name][:4]
@@ -486,7 +519,8 @@ class Models(Exports):
         make_models.randomize(m)
         args = make(*size)
         names = ["i%d" % i for i in range(len(tensors_of(args)))]
-        r = self.export(m, args, input_names=names, dynamic_axes={n: a for n, a in zip(names, axes) if a})
+        r = self.export(m, args, input_names=names,
+                        dynamic_axes={n: a for n, a in zip(names, axes) if a})
         self.assertTrue(r.check and all(c.ok for c in r.check))
         for port, spec in zip(r.inputs, axes):
             self.assertTrue(all(isinstance(port.dims[k], str) for k in (spec or {})), port)
@@ -506,7 +540,8 @@ class Models(Exports):
 
 def add_models():
     for name in make_models.MODELS:
-        setattr(Models, "test_" + name, lambda self, n=name: self.check(n, make_models.MODELS[n][2][0]))
+        setattr(Models, "test_" + name,
+                lambda self, n=name: self.check(n, make_models.MODELS[n][2][0]))
         one = Models.batch_of_one(name)
         if one:
             setattr(Models, "test_%s_batch_1" % name, lambda self, n=name, s=one: self.check(n, s))

@@ -3,10 +3,11 @@
     @case("x: f32[b, t, 8]", "ids: i64[b, t] < 100", least={"t": 3}, where="t % 4 == 0")
     class Name(nn.Module): ...
 
-Every input is a tensor: its type, then per axis a number, a name (a dynamic size) or an expression of names
-("2*t", "past + t").  Integers are drawn from 0 to below the bound after "<" (2 where there is none).  `least` gives sizes
-below which the module is not meant to work (1 for the others), `where` a condition on the sizes, `most` upper bounds.
-The class is made without arguments after torch.manual_seed(0), in eval mode.
+Every input is a tensor: its type, then per axis a number, a name (a dynamic size) or an expression
+of names ("2*t", "past + t").  Integers are drawn from 0 to below the bound after "<" (2 where there
+is none).  `least` gives sizes below which the module is not meant to work (1 for the others),
+`where` a condition on the sizes, `most` upper bounds.  The class is made without arguments after
+torch.manual_seed(0), in eval mode.
 """
 import re
 

@@ -4,8 +4,10 @@ For each function one hash of its values at 0, 1, ... 3000 and at large numbers.
 binary fractions are exact in Dims, and in Python where no double rounds them: below 2^41."""
 import math
 
-LARGE = [n + d for n in (2 ** 31, 10 ** 12, 2 ** 52) for d in (-2, -1, 0, 1, 3)] + [(2 ** 26 + 1) ** 2 - 1]
-FACTORS = [0.7, 0.3, 0.1, 0.9, 1.7, 1 / 3, 2 / 3, 0.29, 0.57, 1.1, math.pi, 0.001, -0.7, 0.5, 1.5, -0.75, 3.0, 7.0]
+LARGE = [n + d for n in (2 ** 31, 10 ** 12, 2 ** 52)
+         for d in (-2, -1, 0, 1, 3)] + [(2 ** 26 + 1) ** 2 - 1]
+FACTORS = [0.7, 0.3, 0.1, 0.9, 1.7, 1 / 3, 2 / 3, 0.29, 0.57, 1.1, math.pi, 0.001, -0.7, 0.5, 1.5,
+           -0.75, 3.0, 7.0]
 ROUNDS = {"TRUNC": math.trunc, "FLOOR": math.floor, "CEIL": math.ceil, "ROUND": round}
 
 
@@ -19,7 +21,8 @@ def row(fn, factor, value):
 
 print("/* Made by dim_fn_values.py. */")
 print("static const int64_t large[] = {\n    %s,\n};" % ",\n    ".join(map(str, LARGE)))
-print("static const struct {\n    DimFn    fn;\n    double   factor;\n    size_t   nlarge;\n    uint64_t hash;\n"
+print("static const struct {\n    DimFn    fn;\n    double   factor;\n    size_t   nlarge;\n"
+      "    uint64_t hash;\n"
       "} said_by_python[] = {")
 row("FN_ISQRT", 0, math.isqrt)
 row("FN_BIT_LENGTH", 0, int.bit_length)

@@ -12,19 +12,19 @@
 #define NAMED(name)     "{\"as_tensor\":{\"name\":\"" name "\"}}"
 
 static const char program[] =
-    "{\"graph_module\":{\"graph\":{\"inputs\":[" NAMED("p_w") "," NAMED("x") "],\"outputs\":[" NAMED(
-        "y") "],"
-             "\"nodes\":[{\"target\":\"torch.ops.aten.matmul.default\",\"inputs\":[{\"name\":\"self\",\"arg\":" NAMED(
-                 "x") "},"
-                      "{\"name\":\"other\",\"arg\":" NAMED("p_w") "}],\"outputs\":[" NAMED(
-                          "y") "],\"metadata\":{}}],"
-                               "\"tensor_values\":{" TENSOR("p_w", "3", "2") "," TENSOR("x", "5", "3") "," TENSOR(
-                                   "y", "5",
-                                   "2") "}},"
-                                        "\"signature\":{\"input_specs\":[{\"parameter\":{\"arg\":{\"name\":\"p_w\"},\"parameter_name\":\"w\"}},"
-                                        "{\"user_input\":{\"arg\":" NAMED("x") "}}],\"output_specs\":[{\"user_output\":{\"arg\":" NAMED(
-                                            "y") "}}]},"
-                                                 "\"module_call_graph\":[]},\"range_constraints\":{},\"schema_version\":{\"major\":8,\"minor\":0}}";
+    "{\"graph_module\":{\"graph\":{\"inputs\":[" NAMED("p_w") "," NAMED("x") "],"
+    "\"outputs\":[" NAMED("y") "],"
+    "\"nodes\":[{\"target\":\"torch.ops.aten.matmul.default\",\"inputs\":["
+    "{\"name\":\"self\",\"arg\":" NAMED("x") "},"
+    "{\"name\":\"other\",\"arg\":" NAMED("p_w") "}],"
+    "\"outputs\":[" NAMED("y") "],\"metadata\":{}}],"
+    "\"tensor_values\":{" TENSOR("p_w", "3", "2") "," TENSOR("x", "5", "3") ","
+    TENSOR("y", "5", "2") "}},\"signature\":{\"input_specs\":["
+    "{\"parameter\":{\"arg\":{\"name\":\"p_w\"},\"parameter_name\":\"w\"}},"
+    "{\"user_input\":{\"arg\":" NAMED("x") "}}],"
+    "\"output_specs\":[{\"user_output\":{\"arg\":" NAMED("y") "}}]},"
+    "\"module_call_graph\":[]},\"range_constraints\":{},"
+    "\"schema_version\":{\"major\":8,\"minor\":0}}";
 
 static const float   values[6] = { 1, 2, 3, 4, 5, 6 };
 static const int64_t sizes[2] = { 3, 2 }, by_column[2] = { 1, 3 };

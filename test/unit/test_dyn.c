@@ -427,7 +427,7 @@ static void try_captures(Truth *t, int n, int64_t (*size)[NSYM], bool declared)
 int main(void)
 {
     for (int round = 0; round < 240; round++) {
-        state = (uint64_t)(round + 1) * 0x9E3779B97F4A7C15u;            /* whatever the rounds before came to */
+        state = (uint64_t)(round + 1) * 0x9E3779B97F4A7C15u;    /* whatever rounds before came to */
         Arena  *a = p2o_arena_new(NULL, NULL);
         Truth   t = { .arena = a, .dims = p2o_dims_new(a) };
         int     least = round % 5 == 0 ? 1 : 2;
@@ -436,13 +436,13 @@ int main(void)
                                          { 30 + pick(40), 30 + pick(40) },
                                          { 5 + pick(10), 5 + pick(10) } };
         make_truth(&t, round % 2);
-        if (t.forced)                                   /* one capture: numbers that nothing forces stay */
+        if (t.forced)               /* one capture: numbers that nothing forces stay */
             try_captures(&t, 1, small, true);
         if (all_differ(&t, size))
             try_captures(&t, NCAPTURE, size, round % 3 == 0);
         p2o_arena_free(a);
     }
     printf("recovered %d, refused %d\n", nright, nrefused);
-    CHECK(nright > nrefused);                           /* refusing everything would be right, and useless */
+    CHECK(nright > nrefused);           /* refusing everything would be right, and useless */
     return check_report();
 }

@@ -242,7 +242,7 @@ static void check_several(void)
     CHECK(weigh(&w, e, true, AT(9, 11)).kind == VERDICT_SIZE);          /* 5 bits buy a size */
     CHECK(weigh(&w, e, true, AT(5, 7)).kind == VERDICT_OPEN);           /* never one less 4 */
     end(&w);
-    begin(&w, 2, 2, (int64_t[]){ 12, 16, 9, 12 });                      /* alike: seq is 3*batch//4 */
+    begin(&w, 2, 2, (int64_t[]){ 12, 16, 9, 12 });      /* alike: seq is 3*batch//4 */
     Verdict v = weigh(&w, e, true, AT(9, 12));
     CHECK(v.kind != VERDICT_NUMBER &&
           (v.kind == VERDICT_OPEN || same(reading_text(&w, v.best), "seq")));
@@ -366,10 +366,10 @@ static void check_few_scales(void)
     begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_SIZE);
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 15)).kind == VERDICT_OPEN);
-    CHECK(weigh(&w, e, false, AT(c * 3, c * 3, c * 2)).kind == VERDICT_OPEN);       /* steps tell little */
+    CHECK(weigh(&w, e, false, AT(c * 3, c * 3, c * 2)).kind == VERDICT_OPEN); /* steps say little */
     CHECK(weigh(&w, e, false, AT(0.5, 0.25, 0.75)).kind == VERDICT_OPEN);
     end(&w);
-    begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 });             /* nothing is fitted to checks */
+    begin(&w, 2, 3, (int64_t[]){ 211, 40, 9, 97, 34, 14 }); /* nothing is fitted to checks */
     hold_out_last(&w);
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
     CHECK(weigh(&w, e, false, AT(c + 1.0 / 97, c + 1.0 / 34, c + 1.0 / 14)).kind == VERDICT_OPEN);
@@ -381,19 +381,19 @@ static void check_few_scales(void)
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, c)).kind == VERDICT_SIZE);
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14, 0)).kind == VERDICT_OPEN);
     end(&w);
-    begin(&w, 1, 6, (int64_t[]){ 97, 34, 9, 14, 5, 60 });               /* cut off at 10: shown by checks */
+    begin(&w, 1, 6, (int64_t[]){ 97, 34, 9, 14, 5, 60 });   /* cut off at 10: shown by checks */
     p2o_set_nfit(w.bind, 3);
     p2o_bases_start(&w.bases, w.bind, w.sym, (size_t)w.n);
     CHECK(p2o_bases_add(&w.bases, w.bind, w.sym[0]));
     double cut[] = { 1 - 10.0 / 97, 1 - 10.0 / 34, 0, 1 - 10.0 / 14, 0, 1 - 10.0 / 60 };
     CHECK(weigh(&w, e, false, cut).kind == VERDICT_SIZE);
-    cut[5] += 1e-6;                                                     /* the last check is one */
+    cut[5] += 1e-6;                                         /* the last check is one */
     CHECK(weigh(&w, e, false, cut).kind == VERDICT_OPEN);
     end(&w);
-    begin(&w, 2, 3, (int64_t[]){ 211, 211, 211, 97, 34, 14 });          /* it may follow a size that stayed */
+    begin(&w, 2, 3, (int64_t[]){ 211, 211, 211, 97, 34, 14 });  /* may follow a size that stayed */
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
     end(&w);
-    begin(&w, 2, 3, (int64_t[]){ 97, 34, 14, 97, 34, 14 });             /* of two sizes that are alike */
+    begin(&w, 2, 3, (int64_t[]){ 97, 34, 14, 97, 34, 14 }); /* of two sizes that are alike */
     CHECK(weigh(&w, e, false, AT(c * 97, c * 34, c * 14)).kind == VERDICT_OPEN);
     end(&w);
 }
@@ -513,7 +513,7 @@ static void check_plan_ranges(void)
             most = v > most ? v : most;
         }
         CHECK(p.nones == (ranges[i][0] > 1 ? 1 : 3) && (p.ones[0][1] == 1) == (ranges[i][0] <= 1));
-        CHECK(least < most || ranges[i][1] - ranges[i][0] < 2);         /* they differ, where there is room */
+        CHECK(least < most || ranges[i][1] - ranges[i][0] < 2); /* they differ, if there is room */
         end(&w);
     }
     Plan   many = { 0 };

@@ -143,7 +143,7 @@ static void check_refusals(void)
     size_t errors = p2o_diags_errors(diags);
     b = fresh_builder(20);
     x = vector_input(b, "x", DT_I8);
-    Value *sequence = p2o_build(b, ONNX_SplitToSequence, 0, NULL, 1, &x);   /* cannot be cast back */
+    Value *sequence = p2o_build(b, ONNX_SplitToSequence, 0, NULL, 1, &x);  /* cannot be cast back */
     CHECK(sequence->is_sequence && p2o_diags_errors(diags) == errors + 1);
 }
 

@@ -449,6 +449,9 @@ static bool take_demanded(Settling *s, const Site *x)
         s->solved = before;
     for (int i = 0; to && i < of.n; i++)
         bind_site(s, site_of(s, of.at[i]), to);
+    if (to)                                     /* whatever the operator makes of it from now on */
+        p2o_need(s->bind, (Need){ NEED_EQ, p2o_resolve(s->bind, d->a), p2o_resolve(s->bind, d->b),
+                                  d->by, d->loc });
     return to != NULL;
 }
 

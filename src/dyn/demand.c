@@ -67,7 +67,7 @@ static bool was_like(Bindings *b, Dim x, Dim y)
 }
 
 /* A -1 follows from what stands beside it: it is no unknown, even where it was like one. */
-static void gather(void *user, Dim sym)
+static void note_unknown(void *user, Dim sym)
 {
     Gathering *g = user;
     Unknowns  *u = g->of;
@@ -88,20 +88,20 @@ static bool gather_unknowns(Bindings *b, Dim x, Dim y, Unknowns *of)
     Gathering g = { .bind = b, .of = of, .ok = x && y };
     of->n = 0;
     if (g.ok)
-        p2o_dim_symbols(x, gather, &g);
+        p2o_dim_symbols(x, note_unknown, &g);
     if (g.ok)
-        p2o_dim_symbols(y, gather, &g);
+        p2o_dim_symbols(y, note_unknown, &g);
     return g.ok && of->n;
 }
 
-static bool is_power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
+static bool is_even_split(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
 
 static bool was_much(Bindings *b, Dim unknown)
 {
     int64_t v, w;
     int     kinds = 0;
     for (int k = 0; k < p2o_ncapture(b); k++) {
-        bool is_new = p2o_hint_at(b, unknown, k, &v) && !is_power_of_two(v);
+        bool is_new = p2o_hint_at(b, unknown, k, &v) && !is_even_split(v);
         for (int i = 0; i < k && is_new; i++)
             is_new = p2o_hint_at(b, unknown, i, &w) && v != w;
         kinds += is_new;
@@ -162,7 +162,7 @@ typedef struct Replacing {
     Dim             by;
 } Replacing;
 
-static Dim replaced(void *user, Dim sym)
+static Dim for_unknown(void *user, Dim sym)
 {
     const Replacing *r = user;
     for (int i = 0; i < r->of->n; i++)
@@ -178,8 +178,8 @@ bool p2o_demand_is_idle(Bindings *b, const Demand *d, const Unknowns *of, const 
     Dims      *t = p2o_bindings_dims(b);
     Replacing  r = { of, x };
     LargeSizes at = { .symbols = symbols, .n = n };
-    Dim        left = x ? p2o_dim_subst(t, p2o_resolve(b, d->a), replaced, &r) : NULL;
-    Dim        right = x ? p2o_dim_subst(t, p2o_resolve(b, d->b), replaced, &r) : NULL;
+    Dim        left = x ? p2o_dim_subst(t, p2o_resolve(b, d->a), for_unknown, &r) : NULL;
+    Dim        right = x ? p2o_dim_subst(t, p2o_resolve(b, d->b), for_unknown, &r) : NULL;
     for (; left && right && at.turn < TURNS; at.turn++)
         if (!p2o_large_same(t, &at, left, right))
             return false;

@@ -30,7 +30,7 @@ typedef struct Solved {                 /* probes at which demands have solution
 
 /* The first demand on the open size that tells it at any sizes; NULL: none does. */
 const Demand *p2o_demand_on(Bindings *b, Dim open, Unknowns *of);
-/* The demand holds at nearly all sizes where the unknown is that (x: reduced to what is left). */
+/* With x for the unknown it demands nothing, at sizes that all small numbers divide at least. */
 bool p2o_demand_is_idle(Bindings *b, const Demand *d, const Unknowns *of, const Dim *symbols,
                         size_t n, Dim x);
 /* The probes of a demand, with those before it; NULL: too few sizes meet them. */

@@ -83,6 +83,8 @@ class Claims:
         text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
         try:
             return bool(eval(text, {"math": math, "operator": operator}, dict(sizes)))
+        except (ArithmeticError, ValueError):   # n % 0, the root of less than 0
+            return False
         except Exception:
             return True                         # what cannot be read excludes nothing
 

@@ -298,6 +298,13 @@ void needs_equal(Infer *in, Dim a, Dim b, const char *what)
         note_need(in, NEED_EQ, a, b, what);
 }
 
+static void note_demand(Infer *in, Dim a, Dim b, const char *what)
+{
+    p2o_demand(in->bind, (Demand){ p2o_resolve(in->bind, a), p2o_resolve(in->bind, b),
+                                   p2o_printf(in->arena, "%s, %s", in->call->target, what),
+                                   in->call->loc });
+}
+
 static bool was_always_one(Infer *in, Dim d)
 {
     int64_t v;
@@ -358,8 +365,10 @@ bool must_equal(Infer *in, const Call *c, Dim a, Dim b, const char *what)
                      p2o_dim_name(sym), p2o_dim_text(in->dims, to), in->call->target, what);
         return true;
     case UNIFY_ASSUMED:
-        if (has_open(in, a) || has_open(in, b))
+        if (has_open(in, a) || has_open(in, b)) {
+            note_demand(in, a, b, what);
             return true;                    /* asked again once everything is settled */
+        }
         needs_equal(in, a, b, what);
         p2o_diag(in->diags, DIAG_NOTE, in->call->loc, "the model needs %s = %s: %s, %s",
                  resolved_text(in, a), resolved_text(in, b), in->call->target, what);

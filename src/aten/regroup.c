@@ -237,6 +237,20 @@ static Dim quotient_of(Infer *in, Dim x, Dim by)
     return q || !p2o_dim_is_int(by, NULL) ? q : p2o_dim_floordiv(in->dims, x, by);
 }
 
+/* What a -1 stands for beside a size that divides by no rule of ours, min(b, 4): the quotient all
+ * the same, which has to come out even.  Symbols may turn out to be equal yet. */
+static Dim rest_of(Infer *in, Shape known, Shape to, int hole)
+{
+    Dim total = shape_nelem(in->dims, known), others = int_dim(in, 1);
+    for (int i = 0; i < to.rank; i++) {
+        DimKind kind = i == hole ? DIM_INT : p2o_dim_kind(to.at[i]);
+        if (kind == DIM_SUM || (kind == DIM_SYM && !p2o_dim_exact_div(in->dims, total, to.at[i])))
+            return NULL;
+        others = i == hole ? others : p2o_dim_mul(in->dims, others, to.at[i]);
+    }
+    return p2o_dim_floordiv(in->dims, total, others);
+}
+
 /* One side has no unknowns: the other's follow from it. */
 static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
 {
@@ -252,6 +266,8 @@ static bool solve_group(Infer *in, const Call *c, Shape known, const Side *side)
         if (quotient)
             quotient = quotient_of(in, quotient, to.at[i]);
     }
+    if (n == 1 && !quotient && to.at[unknown[0]] && is_hole(in, to.at[unknown[0]]))
+        quotient = rest_of(in, known, to, unknown[0]);
     if (n > 0 && !quotient)
         return true;                            /* symbols that are not known to be equal yet */
     if (n == 0)

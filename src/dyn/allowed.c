@@ -19,7 +19,18 @@ void p2o_allowed_start(Allowed *a, Arena *arena, Bindings *b, const Dim *symbols
 
 static bool size_at(const Allowed *a, Dim d, int i, int64_t *v)
 {
-    return p2o_probe(p2o_bindings_dims(a->bind), a->symbols, a->n, d, i, v);
+    Dims *t = p2o_bindings_dims(a->bind);
+    return a->moved ? p2o_probe_at(t, a->moved, d, i, v)
+                    : p2o_probe(t, a->symbols, a->n, d, i, v);
+}
+
+/* A probe that was moved to nowhere is none. */
+static bool is_probe(const Allowed *a, int i)
+{
+    for (size_t k = 0; a->moved && k < a->moved->n; k++)
+        if (!a->moved->at[k][i])
+            return false;
+    return true;
 }
 
 /* Where it holds, or its sizes have no value. */
@@ -84,7 +95,7 @@ void p2o_allowed_find(Allowed *a)
 {
     bool equal[NPROBE];
     for (int i = 0; i < NPROBE; i++)
-        a->at[i] = true;
+        a->at[i] = is_probe(a, i);
     keep_needed(a, NEED_EQ);
     memcpy(equal, a->at, sizeof equal);
     if (keep_needed(a, NEED_LE) < FEWEST_PROBES)

@@ -13,6 +13,7 @@ typedef struct Allowed {
     Bindings  *bind;
     const Dim *symbols;         /* of the inputs */
     size_t     n;
+    const Probes *moved;        /* NULL: the usual probes */
     Map        needs;           /* NeedKey -> uint64_t *: the probes where it holds, as bits */
     bool       at[NPROBE];
 } Allowed;

@@ -158,6 +158,35 @@ bool p2o_probe(Dims *t, const Dim *symbols, size_t n, Dim d, int i, int64_t *v)
     return p2o_dim_eval(t, d, probe_value, &at, v);
 }
 
+typedef struct AtMoved {
+    const Probes *p;
+    int           i;
+} AtMoved;
+
+static bool moved_probe(void *user, Dim sym, int64_t *v)
+{
+    const AtMoved *at = user;
+    for (size_t k = 0; k < at->p->n; k++)
+        if (at->p->symbols[k] == sym)
+            return (*v = at->p->at[k][at->i]) > 0;
+    return false;
+}
+
+bool p2o_probe_at(Dims *t, const Probes *p, Dim d, int i, int64_t *v)
+{
+    AtMoved at = { p, i };
+    return p2o_dim_eval(t, d, moved_probe, &at, v);
+}
+
+void p2o_bases_move(Bases *b, const Probes *p)
+{
+    int64_t v;
+    for (int k = 0; k < b->n; k++)
+        for (int i = 0; i < NPROBE; i++)
+            b->at[k][b->ncapture + i] = p2o_probe_at(b->dims, p, b->dim[k], i, &v) ? (double)v
+                                                                                   : NAN;
+}
+
 void p2o_bases_start(Bases *b, Bindings *bind, const Dim *symbols, size_t n)
 {
     *b = (Bases){ .dims = p2o_bindings_dims(bind), .symbols = symbols, .nsymbol = n,

@@ -64,6 +64,14 @@ void p2o_bases_start(Bases *b, Bindings *bind, const Dim *symbols, size_t n);
 bool p2o_bases_add(Bases *b, Bindings *bind, Dim d);
 /* What an expression of the symbols is at probe i; false: nothing. */
 bool p2o_probe(Dims *t, const Dim *symbols, size_t n, Dim d, int i, int64_t *v);
+/* Sizes that are probed instead of the usual ones. */
+typedef struct Probes {
+    const Dim *symbols;                 /* of the inputs */
+    size_t     n;
+    int64_t  (*at)[NPROBE];             /* of each symbol; 0: there is no such probe */
+} Probes;
+bool p2o_probe_at(Dims *t, const Probes *p, Dim d, int i, int64_t *v);
+void p2o_bases_move(Bases *b, const Probes *p);         /* to these probes */
 
 /* Calls fn with every expression of up to DEAREST bits; `values` are those in the captures to fit,
  * NaN where it has none.  The expression lies on the stack: p2o_expr_keep copies it. */

@@ -233,3 +233,27 @@ void p2o_readings_plain(Arena *a, const Bases *b, double bits, Readings *r)
     Looking   s = { .arena = a, .bases = b, .list = one, .n = 1 };
     see_expr(&s, &(Expr){ .op = EXPR_SIZE }, bits, b->at[0]);
 }
+
+static const Bases *bases_at(Arena *a, const Readings *r, int i, const Readings *moved,
+                             const Probes *p)
+{
+    for (int k = 0; k < i; k++)
+        if (r->list[k].of == r->list[i].of)
+            return moved->list[k].of;
+    Bases *b = NEW(a, Bases);
+    *b = *r->list[i].of;
+    p2o_bases_move(b, p);
+    return b;
+}
+
+Readings *p2o_readings_at(Arena *a, const Readings *r, const Probes *p)
+{
+    Readings *moved = NEW(a, Readings);
+    *moved = *r;
+    for (int i = 0; i < r->n; i++) {
+        const Reading *x = &r->list[i];
+        moved->list[i] = reading_of(bases_at(a, r, i, moved, p), x->expr, x->bits);
+        moved->list[i].held = x->held;
+    }
+    return moved;
+}

@@ -35,6 +35,8 @@ typedef struct Readings {
 void p2o_readings(Arena *a, const Bases *b, Readings *const *list, size_t n);
 /* The same, of expressions that a call's own sizes, the first `nown` bases, take part in. */
 void p2o_readings_own(Arena *a, const Bases *b, int nown, Readings *r);
+/* The same readings, valued at other probes. */
+Readings *p2o_readings_at(Arena *a, const Readings *r, const Probes *p);
 /* The one base as it is, for so many bits. */
 void p2o_readings_plain(Arena *a, const Bases *b, double bits, Readings *r);
 

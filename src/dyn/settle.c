@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "dyn/allowed.h"
 #include "dyn/constant.h"
+#include "dyn/demand.h"
 #include "dyn/float.h"
 #include "dyn/large.h"
 #include "dyn/present.h"
@@ -34,6 +35,8 @@ typedef struct Settling {
     bool          read;                 /* over the present symbols */
     bool          too_many;             /* symbols: some are not looked at */
     Allowed       allowed;
+    Solved       *solved;               /* what sizes were taken for that a demand tells: the
+                                         * last; readings have to agree where they hold only */
     double        moved;                /* Evidence.moved */
     double        axis[NPROBE];         /* of the site that is weighed */
     size_t        errors;
@@ -122,6 +125,8 @@ static void look_again(Settling *s)
     }
     p2o_present_find(&s->present);
     p2o_allowed_find(&s->allowed);
+    if (s->solved)
+        p2o_allowed_find(&s->solved->allowed);
 }
 
 /* Of a call that is not in the program's own list, what was made in it is not known to come
@@ -161,6 +166,11 @@ static void add_own_sizes(const Settling *s, Bases *b, const Arg *x)
         add_own_sizes(s, b, &x->items[i]);
 }
 
+static const Readings *where_solved(const Settling *s, const Readings *r)
+{
+    return s->solved ? p2o_readings_at(s->prog->arena, r, &s->solved->probes) : r;
+}
+
 /* Readings over the inputs' sizes, and over those of the call's own tensors that are made of
  * them. */
 static const Readings *own_readings(Settling *s, const Site *x)
@@ -174,7 +184,7 @@ static const Readings *own_readings(Settling *s, const Site *x)
     int            nown = b.n;
     const Present *p = present_as(s, x);
     if (!nown && !p)
-        return shared;
+        return where_solved(s, shared);
     for (size_t i = 0; i < s->symbols.n; i++)
         p2o_bases_add(&b, s->bind, s->symbols.at[i]);
     Bases    *own = NEW(s->prog->arena, Bases);
@@ -186,7 +196,7 @@ static const Readings *own_readings(Settling *s, const Site *x)
     for (size_t i = 0; p && i < p->list.n && p->list.at[i].made < place_of(s, x->call); i++)
         p2o_readings_plain(s->prog->arena, p->list.at[i].as,
                            BITS_PRESENT + log2((double)s->present.n), r);
-    return r;
+    return where_solved(s, r);
 }
 
 static bool waits_for_sizes(const Settling *s, const Arg *x)
@@ -307,13 +317,15 @@ static Evidence evidence_of(Settling *s, const Site *x)
     Evidence e = p2o_site_evidence(&s->sites, x);
     Dim      axis = x->role == NUMBER_PLACE && !x->negative ? e.own : NULL;
     int64_t  v;
-    e.allowed = s->allowed.at;
+    e.allowed = s->solved ? s->solved->allowed.at : s->allowed.at;
     e.moved = s->moved;
     e.known = bits_known(s, x, &e);
     if (e.spelled == SPELLED_SHARED)
         e.spelled = s->moved >= ENOUGH_MOVED ? SPELLED_YES : SPELLED_NO;
     for (int i = 0; axis && i < NPROBE; i++) {
-        bool known = p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i, &v);
+        bool known = s->solved ? p2o_probe_at(s->prog->dims, &s->solved->probes, axis, i, &v)
+                               : p2o_probe(s->prog->dims, s->symbols.at, s->symbols.n, axis, i,
+                                           &v);
         s->axis[i] = known ? (double)v : NAN;
     }
     e.axis = axis ? s->axis : NULL;
@@ -368,9 +380,86 @@ static bool cuts_nothing(const Evidence *e, Dim end)
     return e->role == NUMBER_PLACE && end && end == e->own && e->moved < ENOUGH_MOVED;
 }
 
+/* One that needs nothing is what was meant, whatever it costs, before others that need squares. */
+static bool has_idle_reading(Settling *s, const Site *x, const Demand *d, const Unknowns *of)
+{
+    const Readings *r = own_readings(s, x);
+    for (int i = 0; i < r->n; i++)
+        if (p2o_demand_is_idle(s->bind, d, of, s->symbols.at, s->symbols.n,
+                               p2o_expr_dim(r->list[i].of, r->list[i].expr)))
+            return true;
+    return false;
+}
+
+static Site *site_of(const Settling *s, Dim open)
+{
+    for (size_t i = 0; i < s->sites.list.n; i++)
+        if (s->sites.list.at[i]->open == open)
+            return s->sites.list.at[i];
+    return NULL;
+}
+
+/* It solves the demand at all probes. */
+static bool solves(const Settling *s, const Reading *r)
+{
+    for (int i = 0; i < NPROBE; i++)
+        if (s->solved->unknown[i] && r->at[i] != (double)s->solved->unknown[i])
+            return false;
+    return true;
+}
+
+/* What all sites that stand for the unknown are taken for; NULL: they do not agree, or the
+ * captures do not say. */
+static Dim read_unknown(Settling *s, const Unknowns *of)
+{
+    Dim to = NULL;
+    for (int i = 0; i < of->n; i++) {
+        Site *x = site_of(s, of->at[i]);
+        if (!x || x->negative || !x->whole)
+            return NULL;
+        Evidence        e = evidence_of(s, x);
+        const Readings *r = own_readings(s, x);
+        x->verdict = p2o_weigh(&e, r);
+        if (x->verdict.kind != VERDICT_SIZE || !solves(s, x->verdict.best) ||
+            !p2o_readings_suffice(&x->verdict, r))
+            return NULL;
+        Dim d = p2o_expr_dim(x->verdict.best->of, x->verdict.best->expr);
+        if (!d || (to && d != to))
+            return NULL;
+        to = d;
+    }
+    return to;
+}
+
+/* Takes all open sizes that a demand tells for the one that solves it; false: none, or it does not
+ * say. */
+static bool take_demanded(Settling *s, const Site *x)
+{
+    Unknowns      of;
+    const Demand *d = p2o_demand_on(s->bind, x->open, &of);
+    if (!d || has_idle_reading(s, x, d, &of))
+        return false;
+    Solved *before = s->solved;
+    s->solved = p2o_demand_solve(s->prog->arena, s->bind, d, &of, s->symbols.at, s->symbols.n,
+                                 before);
+    if (s->solved)
+        p2o_allowed_find(&s->solved->allowed);
+    Dim to = s->solved ? read_unknown(s, &of) : NULL;
+    if (!to)
+        s->solved = before;
+    for (int i = 0; to && i < of.n; i++)
+        bind_site(s, site_of(s, of.at[i]), to);
+    if (to)                                     /* whatever the operator makes of it from now on */
+        p2o_need(s->bind, (Need){ NEED_EQ, p2o_resolve(s->bind, d->a), p2o_resolve(s->bind, d->b),
+                                  d->by, d->loc });
+    return to != NULL;
+}
+
 /* Takes what the captures say of an open site; false: they do not say. */
 static bool take_verdict(Settling *s, Site *x, bool numbers)
 {
+    if (take_demanded(s, x))
+        return true;
     Evidence e = evidence_of(s, x);
     int64_t  number;
     x->verdict = p2o_weigh(&e, own_readings(s, x));
@@ -533,7 +622,7 @@ static bool weigh_rest(Settling *s)
 }
 
 /* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes
- * that everything divides, another expression was meant. */
+ * that everything divides, another expression was meant; but for what told the sizes. */
 static bool holds_at_large_sizes(Settling *s)
 {
     bool taken = false;
@@ -555,7 +644,8 @@ static bool holds_at_large_sizes(Settling *s)
         Dim         x = p2o_resolve(s->bind, n->a), y = p2o_resolve(s->bind, n->b);
         LargeSizes  at = { .symbols = s->symbols.at, .n = s->symbols.n };
         for (; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
-            if (p2o_large_same(s->prog->dims, &at, x, y))
+            if (p2o_large_same(s->prog->dims, &at, x, y) ||
+                (s->solved && p2o_solved_has(s->solved, x, y)))
                 continue;
             p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc,
                      "%s: sizes taken by evidence would need %s = %s", n->by,

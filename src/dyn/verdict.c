@@ -368,6 +368,11 @@ Verdict p2o_weigh(const Evidence *e, const Readings *r)
     return v;
 }
 
+bool p2o_readings_suffice(const Verdict *v, const Readings *r)
+{
+    return r->n < NREADING || r->list[NREADING - 1].bits >= v->best_bits + MARGIN;
+}
+
 const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v)
 {
     char        number[32];

@@ -47,6 +47,8 @@ typedef struct Verdict {
 } Verdict;
 
 Verdict p2o_weigh(const Evidence *e, const Readings *r);
+/* No rival can have been crowded out by readings that are the same where it is weighed. */
+bool    p2o_readings_suffice(const Verdict *v, const Readings *r);
 
 /* Both readings, for a message: "seq - 4 or 3*seq//4". */
 const char *p2o_verdict_text(Arena *a, const Evidence *e, const Verdict *v);

@@ -24,7 +24,8 @@ struct Bindings {
     VEC(BindEvent) events;
     VEC(Unsettled) unsettled;
     VEC(Need) needs;
-    Map       need_keys;
+    VEC(Demand) demands;
+    Map       need_keys, demand_keys;
     size_t    count;
 };
 
@@ -34,7 +35,7 @@ Bindings *p2o_bindings_new(Dims *t, int ncapture)
     Bindings *b = NEW(p2o_dims_arena(t), Bindings);
     b->dims = t;
     b->ncapture = b->nfit = ncapture;
-    b->by_name.arena = b->need_keys.arena = p2o_dims_arena(t);
+    b->by_name.arena = b->need_keys.arena = b->demand_keys.arena = p2o_dims_arena(t);
     return b;
 }
 
@@ -190,6 +191,23 @@ void p2o_note_unsettled(Bindings *b, Dim what, const char *target, Loc loc)
 void             p2o_forget_unsettled(Bindings *b) { b->unsettled.n = 0; }
 size_t           p2o_nunsettled(const Bindings *b) { return b->unsettled.n; }
 const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i) { return &b->unsettled.at[i]; }
+
+void p2o_demand(Bindings *b, Demand d)
+{
+    Arena     *a = p2o_dims_arena(b->dims);
+    uintptr_t *key = NEW_N(a, uintptr_t, 3);
+    key[0] = (uintptr_t)d.a;
+    key[1] = (uintptr_t)d.b;
+    key[2] = d.loc;
+    void **slot = p2o_map_slot(&b->demand_keys, (Str){ (const char *)key, 3 * sizeof *key });
+    if (*slot)
+        return;
+    *slot = b;
+    VEC_PUSH(a, &b->demands, d);
+}
+
+size_t        p2o_ndemand(const Bindings *b) { return b->demands.n; }
+const Demand *p2o_demand_at(const Bindings *b, size_t i) { return &b->demands.at[i]; }
 
 void p2o_need(Bindings *b, Need n)
 {

@@ -81,6 +81,16 @@ void             p2o_forget_unsettled(Bindings *b);
 size_t           p2o_nunsettled(const Bindings *b);
 const Unsettled *p2o_unsettled_at(const Bindings *b, size_t i);
 
+/* What an operator asks to be equal while some of it is open: it may say what that is.  Once. */
+typedef struct Demand {
+    Dim         a, b;
+    const char *by;
+    Loc         loc;
+} Demand;
+void          p2o_demand(Bindings *b, Demand d);
+size_t        p2o_ndemand(const Bindings *b);
+const Demand *p2o_demand_at(const Bindings *b, size_t i);
+
 /* What must hold for the model to work at given sizes: an operator's demand, the capture's range or guard. */
 typedef enum NeedKind { NEED_LE, NEED_EQ, NEED_GUARD } NeedKind;
 typedef enum NeedOrigin {

@@ -133,7 +133,7 @@ def holds(need, sizes):
     text = re.sub(r"(?<![<>=!])=(?!=)", "==", need).replace("^", "**")
     try:
         return bool(eval(text, {"math": math, "operator": operator}, dict(sizes)))
-    except ZeroDivisionError:
+    except (ArithmeticError, ValueError):       # n % 0, the root of less than 0
         return False
     except Exception:
         return True

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "dyn/element.h"
+#include "dyn/enough.h"
 
 enum {
     FEW = 16,                   /* elements that may each be an expression of its own */
@@ -393,20 +394,21 @@ static bool same_weight(Arena *a, const Var *x, const Var *y)
 }
 
 /* Sizes and, of small ones, elements of a constant that forward() made and that is the same in all
- * captures. */
+ * captures.  From few captures a 1 and a 0 tell as little as other numbers: [0] may be a range. */
 static void note_numbers(const Lineup *l, Sites *s, Call *c, const Tensor *t)
 {
     enum { SMALL = 64 };
+    bool     few = l->n < FEWEST_CAPTURES;
     Tables   all = { .n = 1 };
     uint64_t n;
     for (int i = 0; i < t->rank; i++)
-        if (t->sizes[i] > 1)
+        if (t->sizes[i] > 1 || few)
             p2o_site_note(s, c, (double)t->sizes[i]);
     if (!p2o_tensor_nelem(t, &n) || n > SMALL || t->dtype == DT_BOOL ||
         !p2o_tables_load(l->p[0]->arena, &all, &t))
         return;
     for (uint64_t i = 0; i < n; i++)
-        if (isfinite(all.at[0].v[i]) && (all.at[0].v[i] != 0 || l->n == 1))
+        if (isfinite(all.at[0].v[i]) && (all.at[0].v[i] != 0 || few))
             p2o_site_note(s, c, all.at[0].v[i]);
 }
 

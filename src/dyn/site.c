@@ -397,15 +397,27 @@ static bool is_fixed_size(const Sites *s, Shape of, int axis, double v)
            p2o_dim_is_int(p2o_resolve(s->bind, of.at[axis]), &size) && (double)size == v;
 }
 
-static bool has_fixed_size(const Sites *s, const Arg *x, double v)
+/* How often a call's tensors have a size that never changes. */
+static int times_fixed(const Sites *s, const Call *c, double v)
 {
-    for (int i = 0; x->kind == ARG_VAR && i < x->var->type.shape.rank; i++)
-        if (is_fixed_size(s, x->var->type.shape, i, v))
-            return true;
-    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
-        if (has_fixed_size(s, &x->items[i], v))
-            return true;
-    return false;
+    int n = 0;
+    for (int k = 0; k < c->nargs; k++)
+        for (int i = 0; c->args[k].kind == ARG_VAR && i < c->args[k].var->type.shape.rank; i++)
+            n += is_fixed_size(s, c->args[k].var->type.shape, i, v);
+    return n;
+}
+
+/* How often a list had a number in the first capture, apart from sizes that are known. */
+static int times_listed(const Sites *s, const Arg *list, double v)
+{
+    int     n = 0;
+    int64_t was;
+    for (uint32_t i = 0; list && i < list->n; i++) {
+        Dim d = list->items[i].kind == ARG_INT ? p2o_resolve(s->bind, list->items[i].i) : NULL;
+        if (d && (p2o_dim_is_int(d, NULL) || p2o_has_soft(s->bind, d)))
+            n += p2o_hint_at(s->bind, d, 0, &was) && (double)was == v;
+    }
+    return n;
 }
 
 /* The list that it is an item of, and its place there; NULL: it is none. */
@@ -486,6 +498,14 @@ static bool is_fixed_beside(const Sites *s, const Site *x)
     return false;
 }
 
+/* A reshape has the sizes that never change again, each once: one more has another reason. */
+static bool is_kept_size(const Sites *s, const Site *x)
+{
+    int        item;
+    const Arg *list = list_of(x, &item);
+    return times_fixed(s, x->call, x->at[0]) >= (list ? times_listed(s, list, x->at[0]) : 1);
+}
+
 /* A place along an axis that never changes, or a size that its tensors have too. */
 static bool stands_by_fixed(const Sites *s, const Site *x)
 {
@@ -497,10 +517,7 @@ static bool stands_by_fixed(const Sites *s, const Site *x)
         return false;
     if (!c->op || !c->op->reshapes)
         return is_fixed_beside(s, x);
-    for (int i = 0; i < c->nargs; i++)
-        if (has_fixed_size(s, &c->args[i], x->at[0]))
-            return true;
-    return splits_fixed_size(s, x);
+    return is_kept_size(s, x) || splits_fixed_size(s, x);
 }
 
 /* It was the size of its own axis: a module that leaves the axis as it is writes that, too. */

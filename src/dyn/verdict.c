@@ -90,8 +90,7 @@ static bool is_computed(const Evidence *e, const Verdict *v, bool whole)
         return false;
     if (e->role == NUMBER_REST && e->ncapture == 1 && e->at[0] == 0)
         return e->spelled != SPELLED_YES;       /* of an even size it may well be 1 */
-    return (e->idle && (lacks || e->ncapture == 1)) ||
-           (e->ncapture == 1 && lacks && (small || v->number_bits > DEAREST));
+    return e->idle || (e->ncapture == 1 && lacks && (small || v->number_bits > DEAREST));
 }
 
 /* A float holds the bits of its mantissa, unless it is a short one. */

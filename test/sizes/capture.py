@@ -268,6 +268,12 @@ def says_capture(subject, path, sizes):
     return [numpy_of(x) for x in leaves_of(out)], "runs"
 
 
+def is_right(subject, path, sizes, want, difference):
+    """Whether PyTorch computes the module's numbers from a saved capture."""
+    out, _ = says_capture(subject, path, sizes)
+    return out is not None and not difference(out, want)
+
+
 def one_input(i, sizes, g):
     shape, dtype = i.shape(sizes), DTYPES[i.dtype]
     if dtype == torch.bool:

@@ -163,7 +163,7 @@ def judge(path, subject, refs, captured):
     if excluded:
         rules = sorted({rule for _, rule in excluded})
         why = "%d of %d sizes: %s" % (len(excluded), len(refs), "; ".join(rules))
-        return Verdict("excluded", why, at=excluded[0][0])
+        return Verdict("excluded", why, at=excluded[0][0], excluded=[s for s, _ in excluded])
     return Verdict("right")
 
 

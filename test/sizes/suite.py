@@ -15,8 +15,9 @@ Ways (--ways takes beginnings: `two` is all of two-*):
   python, python-noverify      pt2onnx.export
 An axis that is an expression (2*t) is declared by a name of its own.  The classes of results are in
 judge.py; parts: refused, and the captures are different programs (a Python loop or branch on a
-size); n/a: PyTorch itself does not export the module so that it can be run; harness: an error of
-this program.
+size); pinned: refused or excluded, and so is the capture with dynamic sizes when PyTorch runs it: at
+most of the tested sizes, or at all that are excluded, it raises or is not the model; n/a: PyTorch
+itself does not export the module so that it can be run; harness: an error of this program.
 --list KIND,.. prints the results of these classes, and for `illegal` the sizes that a case allows
 and PyTorch does not run at.
 """
@@ -53,7 +54,7 @@ WAYS = (["symbolic"] + ["one-%d" % (k + 1) for k in range(len(capture.ONE))]
         + ["two-%d" % (k + 1) for k in range(len(capture.TWO))]
         + ["planned", "asked", "onnx-dynamo", "onnx-script", "python", "python-noverify"])
 ROWS = ["symbolic", "partly"] + WAYS[1:]
-KINDS = ["right", "refused", "parts", "excluded", "branch", "wrong", "fails", "crash", "harness", "n/a"]
+KINDS = ["right", "refused", "parts", "excluded", "pinned", "branch", "wrong", "fails", "crash", "harness", "n/a"]
 BAD = {"wrong", "fails", "crash", "harness"}
 SILENCE = 600                   # seconds after which a worker is taken for dead
 QUESTIONS = 6                   # captures that are taken because a refusal asks for them
@@ -103,7 +104,17 @@ class Try:
                 bad = judge.difference_of_all(out, subject.eager(at))
                 says = "differs as well: " + bad if bad else "is right"
             verdict.why += " (the capture in PyTorch %s)" % says
+        if verdict.kind in ("refused", "excluded") and self.is_pinned(path, verdict, held):
+            verdict.kind = "pinned"
         return verdict
+
+    def is_pinned(self, path, verdict, held):
+        """No file that is right at more sizes can be made of what PyTorch captured."""
+        refs = self.subject.refs(held)
+        at = verdict.more.get("excluded", [sizes for sizes, _, _ in refs])
+        right = sum(capture.is_right(self.subject, path, sizes, want, judge.difference_of_all)
+                    for sizes, _, want in refs if sizes in at)
+        return right == 0 if verdict.kind == "excluded" else 2 * right <= len(at)
 
     def one(self, which):
         sizes = self.subject.choice(capture.ONE[int(which) - 1])
@@ -344,19 +355,21 @@ class Result:
 
 
 def counts(results):
-    """Rows of the table: [way, counts of KINDS, right of all that are not n/a]"""
+    """Rows of the table: [way, counts of KINDS, right of all that are not n/a, and of those that the
+    captures are the model of]"""
     tally = {row: collections.Counter() for row in ROWS}
     for r in results:
         tally[r.row][r.kind] += 1
     for row, c in tally.items():
         all_of = sum(c.values()) - c["n/a"]
+        possible = all_of - c["parts"] - c["pinned"]
         if c:
-            share = "%.1f %%" % (100.0 * c["right"] / all_of) if all_of else "-"
-            yield [row] + [str(c[k]) for k in KINDS] + [share]
+            shares = ["%.1f %%" % (100.0 * c["right"] / n) if n else "-" for n in (all_of, possible)]
+            yield [row] + [str(c[k]) for k in KINDS] + shares
 
 
 def print_table(results):
-    for row in [["way"] + KINDS + ["right"]] + list(counts(results)):
+    for row in [["way"] + KINDS + ["right", "possible"]] + list(counts(results)):
         print("%-16s" % row[0] + "".join("%9s" % x for x in row[1:]))
 
 
@@ -364,8 +377,8 @@ def write_table(path, results, nmodule):
     with open(path, "w") as f:
         f.write("# Ways to say which sizes are dynamic\n\nMade by `test/sizes/suite.py --table`: "
                 "%d modules, each file run at %d sizes.\n\n" % (nmodule, capture.TESTS))
-        f.write("| way | " + " | ".join(KINDS) + " | right of all but n/a |\n")
-        f.write("|---" * (len(KINDS) + 2) + "|\n")
+        f.write("| way | " + " | ".join(KINDS) + " | right of all but n/a | without parts, pinned |\n")
+        f.write("|---" * (len(KINDS) + 3) + "|\n")
         for row in counts(results):
             f.write("| " + " | ".join(row) + " |\n")
 

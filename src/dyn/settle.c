@@ -8,7 +8,7 @@
 #include "dyn/constant.h"
 #include "dyn/demand.h"
 #include "dyn/float.h"
-#include "dyn/large.h"
+#include "dyn/held.h"
 #include "dyn/present.h"
 #include "dyn/range.h"
 #include "dyn/seen.h"
@@ -621,197 +621,19 @@ static bool weigh_rest(Settling *s)
     return n == 0;
 }
 
-/* Where sizes were taken by evidence, and the program then needs what does not hold even at sizes
- * that everything divides, another expression was meant; but for what told the sizes. */
-static bool holds_at_large_sizes(Settling *s)
+static Found found_of(const Settling *s)
 {
-    bool taken = false;
-    find_symbols(s);
-    for (size_t i = 0; i < p2o_bind_nevent(s->bind); i++) {
-        const BindEvent *e = p2o_bind_event(s->bind, i);
-        bool             fixes = e->why == BIND_RULE && p2o_role(s->bind, e->sym) >= ROLE_FILE &&
-                                 !p2o_dim_is_sym(e->to);
-        if (taken && fixes) {
-            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, e->loc,
-                     "%s: sizes taken by evidence would need %s = %s", e->by,
-                     p2o_dim_name(e->sym), p2o_dim_text(s->prog->dims, e->to));
-            return false;
-        }
-        taken |= e->why == BIND_EVIDENCE && !p2o_dim_is_int(e->to, NULL);
-    }
-    for (size_t i = 0; taken && i < p2o_nneed(s->bind); i++) {
-        const Need *n = p2o_need_at(s->bind, i);
-        Dim         x = p2o_resolve(s->bind, n->a), y = p2o_resolve(s->bind, n->b);
-        LargeSizes  at = { .symbols = s->symbols.at, .n = s->symbols.n };
-        for (; n->kind == NEED_EQ && at.turn < 4; at.turn++) {
-            if (p2o_large_same(s->prog->dims, &at, x, y) ||
-                (s->solved && p2o_solved_has(s->solved, x, y)))
-                continue;
-            p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, n->loc,
-                     "%s: sizes taken by evidence would need %s = %s", n->by,
-                     p2o_dim_text(s->prog->dims, x), p2o_dim_text(s->prog->dims, y));
-            return false;
-        }
-    }
-    return true;
-}
-
-typedef struct Unbounded {
-    const Settling *s;
-    bool            all;
-} Unbounded;
-
-static void note_bounded(void *user, Dim sym)
-{
-    Unbounded *u = user;
-    int64_t    lo, hi;
-    p2o_range_needed(u->s->prog, u->s->bind, sym, &lo, &hi);
-    u->all &= hi == NO_UPPER;
-}
-
-/* 9 - n is no size of a tensor where nothing bounds n. */
-static bool is_negative_at_large(const Settling *s, Dim d)
-{
-    LargeSizes at = { .symbols = s->symbols.at, .n = s->symbols.n };
-    Unbounded  u = { s, true };
-    int64_t    v;
-    if (p2o_dim_is_int(d, NULL) || !p2o_large_eval(s->prog->dims, &at, d, &v) || v >= 0)
-        return false;
-    p2o_dim_symbols(d, note_bounded, &u);
-    return u.all;
-}
-
-static bool sizes_stay_positive(Settling *s)
-{
-    for (size_t i = 0; i < s->prog->main->calls.n; i++) {
-        const Call *c = s->prog->main->calls.at[i];
-        for (int k = 0; k < c->nouts; k++)
-            for (int j = 0; c->outs[k] && j < c->outs[k]->type.shape.rank; j++) {
-                Dim d = p2o_resolve(s->bind, c->outs[k]->type.shape.at[j]);
-                if (!is_negative_at_large(s, d))
-                    continue;
-                p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, c->loc,
-                                p2o_unsettled_advice(s->prog),
-                                "%s: a size would be %s, which is negative at large sizes",
-                                c->target, p2o_dim_text(s->prog->dims, d));
-                return false;
-            }
-    }
-    return true;
-}
-
-/* What a site turned out to be, in a capture that was held out. */
-static bool is_as_found(const Settling *s, const Site *x, int k)
-{
-    int64_t v;
-    double  f;
-    if (x->open)
-        return p2o_hint_at(s->bind, p2o_resolve(s->bind, x->open), k, &v) &&
-               (double)v == (x->negative ? -x->at[k] : x->at[k]);
-    if (x->verdict.kind != VERDICT_SIZE)
-        return x->at[k] == x->at[0] || (isnan(x->at[k]) && isnan(x->at[0]));
-    const Bases *of = x->verdict.best->of;
-    Bases        at = { .n = of->n, .npoint = 1 };
-    for (int i = 0; i < of->n; i++) {
-        if (!p2o_hint_at(s->bind, p2o_resolve(s->bind, of->dim[i]), k, &v))
-            return false;
-        at.at[i][0] = (double)v;
-    }
-    return p2o_expr_eval(&at, x->verdict.best->expr, 0, &f) && fabs(f - x->at[k]) <= 1e-9 * fabs(f);
-}
-
-/* Captures that no expression was fitted to must have had what was found. */
-static bool holds_in_checks(Settling *s)
-{
-    for (size_t i = 0; i < s->sites.list.n; i++) {
-        const Site *x = s->sites.list.at[i];
-        for (int k = p2o_nfit(s->bind); k < p2o_ncapture(s->bind); k++) {
-            if (is_as_found(s, x, k))
-                continue;
-            const char *found = x->open
-                                    ? p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, x->open))
-                                    : "found";
-            Telling t = p2o_telling_capture(s->prog->arena, s->bind, s->symbols.at, s->symbols.n,
-                                            k);
-            p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json,
-                             p2o_printf(s->prog->arena, "a capture at %s tells more than a check",
-                                        t.text),
-                             "%s: capture %d, a check, has %s%.10g where %s was expected",
-                             x->call->target, s->lineup->p[k]->capture, x->negative ? "-" : "",
-                             x->at[k], found);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Sizes that the first capture computes are the numbers that checks have. */
-static bool claims_hold(Settling *s)
-{
-    for (size_t i = 0; i < s->lineup->claims.n; i++) {
-        const Claim *c = &s->lineup->claims.at[i];
-        Dim          d = c->arg->kind == ARG_VAR ? c->arg->var->type.value : c->arg->i;
-        int64_t      v;
-        if (c->arg->kind == ARG_VAR && c->arg->var->type.kind != TY_INT)
-            continue;
-        if (p2o_hint_at(s->bind, p2o_resolve(s->bind, d), c->k, &v) && v == c->value)
-            continue;
-        p2o_diag(s->prog->diags, DIAG_NOT_DYNAMIC, c->call->loc,
-                 "%s: capture %d, a check, has %lld where %s was expected",
-                 c->call->target, s->lineup->p[c->k]->capture, (long long)c->value,
-                 p2o_dim_text(s->prog->dims, p2o_resolve(s->bind, d)));
-        return false;
-    }
-    return true;
-}
-
-static bool literal_of(const Arg *x, double *v)
-{
-    int64_t i;
-    if (x->kind == ARG_INT && p2o_dim_is_int(x->i, &i))
-        *v = (double)i;
-    else if (x->kind == ARG_FLOAT && !isnan(x->f))
-        *v = x->f;
-    else
-        return false;
-    return true;
-}
-
-static bool same_literals(const Arg *x, const Arg *y)
-{
-    double v, w;
-    for (uint32_t i = 0; x->kind == ARG_LIST && y->kind == ARG_LIST && i < x->n && i < y->n; i++)
-        if (!same_literals(&x->items[i], &y->items[i]))
-            return false;
-    return !literal_of(x, &v) || !literal_of(y, &w) || v == w;
-}
-
-/* What the first capture has as a plain number must be that at other sizes, too: else Python
- * computed it from a size, and PyTorch did not notice. */
-static bool literals_hold(const Settling *s)
-{
-    for (size_t i = 0; i < s->lineup->calls.n; i++) {
-        const LinedCall *row = &s->lineup->calls.at[i];
-        for (int k = 1; k < s->lineup->n; k++)
-            for (int a = 0; row->of[k] && a < row->call->nargs && a < row->of[k]->nargs; a++) {
-                if (same_literals(&row->call->args[a], &row->of[k]->args[a]))
-                    continue;
-                p2o_diag_advise(s->prog->diags, DIAG_NOT_DYNAMIC, row->call->loc,
-                                "take captures at fixed sizes, as `pt2onnx plan` says",
-                                "%s: capture %d, a check, has another number: it follows a size",
-                                row->call->target, s->lineup->p[k]->capture);
-                return false;
-            }
-    }
-    return true;
+    return (Found){ .lineup = s->lineup, .prog = s->prog, .bind = s->bind, .sites = &s->sites,
+                    .symbols = s->symbols.at, .nsymbol = s->symbols.n, .solved = s->solved };
 }
 
 /* A capture with dynamic sizes, held against others with fixed ones: sizes of 1 that they had are
  * claimed. */
 static bool holds_against_checks(Settling *s)
 {
-    if (!literals_hold(s) || !p2o_constants_hold(s->lineup) || !p2o_infer(s->prog, s->bind) ||
-        !claims_hold(s))
+    Found f = found_of(s);
+    if (!p2o_literals_hold(&f) || !p2o_constants_hold(s->lineup) || !p2o_infer(s->prog, s->bind) ||
+        !p2o_claims_hold(&f))
         return false;
     find_symbols(s);
     for (size_t i = 0; i < s->symbols.n; i++) {
@@ -947,11 +769,13 @@ static bool settle_sites(Settling *s)
         p2o_each_soft(s->bind, refuse_left_open, s);
     if (has_failed(s) || refuse_unsettled(s) || !weigh_rest(s) || !p2o_infer(s->prog, s->bind))
         return false;
-    if (!holds_at_large_sizes(s) || !sizes_stay_positive(s) || !holds_in_checks(s))
+    find_symbols(s);
+    Found f = found_of(s);
+    if (!p2o_found_holds(&f))
         return false;
     keep_verdicts(s);
     p2o_claim_seen(s->prog, s->bind, s->symbols.at, s->symbols.n);
-    return true;
+    return p2o_claims_hold(&f);
 }
 
 /* A number that the user gives for a size that the capture fixed at another. */
@@ -975,6 +799,6 @@ bool p2o_settle(const Lineup *l, Bindings *b)
     Settling s = { .lineup = l, .prog = p, .bind = b, .sites = { .prog = p, .bind = b },
                    .readings = { .arena = p->arena }, .errors = p2o_diags_errors(p->diags) };
     return p2o_range_collect(p, b) &&
-           (has_sites(p, b) ? settle_sites(&s) && claims_hold(&s) : holds_against_checks(&s)) &&
+           (has_sites(p, b) ? settle_sites(&s) : holds_against_checks(&s)) &&
            p2o_range_check(p, b) && pin_sizes(p, b);
 }

@@ -73,7 +73,15 @@ static void claim_least_of_axes(Program *p, Bindings *b)
     }
 }
 
-/* Two or three sizes agree by chance in many a remainder: of them only odd and even counts. */
+/* Two or three sizes agree by chance in many a remainder: of them only odd and even counts, and
+ * whether none of the even ones could be halved twice, which ends loops over halves. */
+static int64_t telling_part(int64_t by, int64_t size)
+{
+    if (by % 4 == 0 && size % 4 == 2)
+        return 4;
+    return by % 2 ? 1 : 2;
+}
+
 bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
 {
     enum { SEVERAL = 4, MOST = 64 };
@@ -85,7 +93,7 @@ bool p2o_seen_remainder(Bindings *b, Dim sym, int64_t *by, int64_t *rest)
         if (p2o_hint_at(b, sym, k, &v))
             *by = p2o_gcd(*by, v - first);
     if (*by && (p2o_ncapture(b) < SEVERAL || *by > MOST))
-        *by = *by % 2 ? 1 : 2;
+        *by = telling_part(*by, first);
     *rest = *by ? first % *by : 0;
     return *by > 1;
 }
@@ -102,6 +110,29 @@ static void claim_remainder(Program *p, Bindings *b, Dim sym, Buf *out)
         p2o_puts(out, rest ? ", all odd" : ", all even");
     else
         p2o_putf(out, ", %s %% %lld = %lld", p2o_dim_name(sym), (long long)by, (long long)rest);
+}
+
+static bool was_equal(Bindings *b, Dim x, Dim y)
+{
+    int64_t v, w;
+    for (int k = 0; k < p2o_ncapture(b); k++)
+        if (!p2o_hint_at(b, x, k, &v) || !p2o_hint_at(b, y, k, &w) || v != w)
+            return false;
+    return true;
+}
+
+/* Two sizes that were always equal: a number may be what they differ by, and which of them another
+ * size follows is not known.  Where rules alone told all sizes, that does not matter. */
+static void claim_equal(Program *p, Bindings *b, const Dim *symbols, size_t n, Buf *out)
+{
+    for (size_t i = 1; i < n && p->weighed.n && p2o_ncapture(b) > 1; i++)
+        for (size_t k = i; k-- > 0;) {
+            if (!was_equal(b, symbols[i], symbols[k]))
+                continue;
+            p2o_need(b, unseen(NEED_EQ, symbols[i], symbols[k], "others were not captured"));
+            p2o_putf(out, ", %s = %s", p2o_dim_name(symbols[i]), p2o_dim_name(symbols[k]));
+            break;
+        }
 }
 
 /* One size that was always below another: what compares them went one way only.  Said of
@@ -140,6 +171,7 @@ void p2o_claim_seen(Program *p, Bindings *b, const Dim *symbols, size_t n)
     }
     claim_least_of_axes(p, b);
     claim_order(p, b, symbols, n, &out);
+    claim_equal(p, b, symbols, n, &out);
     if (out.n)
         p2o_diag(p->diags, DIAG_NOTE, 0,
                  "captured at %s: what the model does otherwise at other sizes is not known",

@@ -398,8 +398,24 @@ bool p2o_batch_outer(Vmap *v, const Call *c)
     return set_batched(v, c, add_batched(v, "aten::mul.Tensor", 2, (Arg[]){ a, b }), l);
 }
 
-/* Every axis of the sizes given gets the same number of its place in each of its turns: indices
- * 0, 1, ... along the level's axis. */
+/* The value is a number to the operator, but not with hidden axes. */
+bool p2o_batch_masked_fill(Vmap *v, const Call *c)
+{
+    Levels     l = levels_of_call(v, c);
+    const Arg *x = &c->args[0], *mask = &c->args[1], *value = &c->args[2];
+    int        rank = c->outs[0]->type.shape.rank;
+    if (!levels_of(v, value))
+        return p2o_batch_pointwise(v, c);
+    Arg y = aligned_arg(v, value, l, rank, false);
+    if (p2o_arg_type(value).dtype != p2o_arg_type(x).dtype)
+        y = add_batched(v, "aten::to.dtype", 2,
+                        (Arg[]){ y, { .kind = ARG_DTYPE, .dtype = p2o_arg_type(x).dtype } });
+    return set_batched(v, c, add_batched(v, "aten::where.self", 3,
+                                         (Arg[]){ aligned_arg(v, mask, l, rank, false), y,
+                                                  aligned_arg(v, x, l, rank, false) }), l);
+}
+
+/* The number of the turn: 0, 1, ... along the level's axis. */
 static Arg turn_of(Vmap *v, Levels l, int level, int rank)
 {
     Arg y = add_batched(v, "aten::arange", 1, (Arg[]){ arg_int(level_size(v, level)) });

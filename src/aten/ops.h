@@ -96,6 +96,7 @@ BatchFn p2o_batch_matmul;
 BatchFn p2o_batch_linear;
 BatchFn p2o_batch_addmm;
 BatchFn p2o_batch_outer;
+BatchFn p2o_batch_masked_fill;
 BatchFn p2o_batch_index;
 BatchFn p2o_batch_index_put;
 BatchFn p2o_batch_index_select;

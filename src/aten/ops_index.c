@@ -693,7 +693,7 @@ const AtenOp p2o_ops_index[] = {
       .batch = p2o_batch_pointwise },
     { "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", shape_masked_fill,
       .lower = lower_masked_fill,
-      .batch = p2o_batch_pointwise },
+      .batch = p2o_batch_masked_fill },
     { "masked_select(Tensor self, Tensor mask) -> Tensor", shape_masked_select,
       .lower = lower_masked_select },
     { "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", shape_masked_scatter,

@@ -285,9 +285,10 @@ static bool leave_region(Vmap *v, const Call *c)
     if (!p2o_wrap_dim(int_arg(c, "out_dim"), logical_shape(x).rank + 1, false, &dim))
         return bad_marker(v, c, "no such axis");
     Arg y = batched_arg(v, x);
-    if (!(l & level)) {                         /* the same in every turn */
-        Arg at = int_arg_of(v, n + dim);
-        y = add_batched(v, "aten::unsqueeze", 2, (Arg[]){ y, at });
+    if (!(l & level)) {
+        /* The same in every turn.  PyTorch only expands it: right for an axis in front of all
+         * others, and what it is for the rest, where it runs at all. */
+        y = aligned_arg(v, x, l, logical_shape(x).rank + 1, true);
         y = add_batched(v, "aten::expand", 2,
                         (Arg[]){ y, dims_arg(v, batched_shape(v, l, c->outs[0]->type.shape)) });
     } else if (dim) {

@@ -572,7 +572,8 @@ bool p2o_batch_index_select(Vmap *v, const Call *c)
     Indexing x = { .self = levels_of(v, &c->args[0]), .block = levels_of(v, index), .rank = 1,
                    .first = dim, .last = dim, .contiguous = true, .list = &list };
     Arg indices = batched_indices(v, &x, x.block);
-    Arg y = add_batched(v, "aten::index.Tensor", 2, (Arg[]){ batched_arg(v, &c->args[0]), indices });
+    Arg y = add_batched(v, "aten::index.Tensor", 2,
+                        (Arg[]){ batched_arg(v, &c->args[0]), indices });
     y = ordered_result(v, y, &x, x.block, place_of_block(&indices), rank);
     return set_batched(v, c, y, x.self | x.block);
 }

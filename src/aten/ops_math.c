@@ -518,36 +518,47 @@ static Value *lower_lcm(Lower *lo, const Call *c)
 }
 
 #define ROW_TENSOR_SCALAR(name, rule, fn, ...)                                                  \
-    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__ },    \
-    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__ }
+    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn,                      \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ },                                                 \
+    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn,                      \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ }
 #define ROW_ALPHA(name, rule, fn, ...)                                                          \
     { name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rule,             \
-      .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__ },                                                               \
+      .lower = fn,                                                                                 \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ },                                                 \
     { name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rule,                \
       .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__ }
 #define ROW_DIV(name)                                                                           \
     ROW_TENSOR_SCALAR(name, p2o_rule_binary_float, lower_div, .neutral = NEUTRAL_ONE),          \
     { name ".Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",          \
-      shape_div_mode, .lower = lower_div_mode, .batch = p2o_batch_pointwise },                                                \
+      shape_div_mode, .lower = lower_div_mode,                                                     \
+      .batch = p2o_batch_pointwise },                                                              \
     { name ".Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",          \
       shape_div_mode, .lower = lower_div_mode, .batch = p2o_batch_pointwise }
 #define ROW_POW(name, rule, fn, ...)                                                               \
-    { name ".Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise,            \
+    { name ".Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", rule, .lower = fn,            \
+      .batch = p2o_batch_pointwise,                                                                \
       __VA_ARGS__ },                                                                               \
-        { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise },      \
+        { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn,        \
+          .batch = p2o_batch_pointwise },                                                          \
     {                                                                                              \
-        name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__     \
+        name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn,                 \
+        .batch = p2o_batch_pointwise, __VA_ARGS__                                                  \
     }
 #define ROW_PAIR(name, rule, fn)                                                                \
-    { name "(Tensor self, Tensor other) -> Tensor", rule, .lower = fn, .batch = p2o_batch_pointwise }
+    { name "(Tensor self, Tensor other) -> Tensor", rule, .lower = fn,                             \
+      .batch = p2o_batch_pointwise }
 #define ROW_CLAMP(name)                                                                         \
     { name "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", shape_clamp,          \
-      .lower = lower_clamp, .batch = p2o_batch_pointwise },                                                                   \
+      .lower = lower_clamp,                                                                        \
+      .batch = p2o_batch_pointwise },                                                              \
     { name ".Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape_clamp,   \
       .lower = lower_clamp, .batch = p2o_batch_pointwise }
 #define ROW_BOUND(name, bound)                                                                  \
-    { name "(Tensor self, Scalar " bound ") -> Tensor", shape_clamp, .lower = lower_clamp, .batch = p2o_batch_pointwise },    \
-    { name ".Tensor(Tensor self, Tensor " bound ") -> Tensor", shape_clamp, .lower = lower_clamp, .batch = p2o_batch_pointwise }
+    { name "(Tensor self, Scalar " bound ") -> Tensor", shape_clamp, .lower = lower_clamp,         \
+      .batch = p2o_batch_pointwise },                                                              \
+    { name ".Tensor(Tensor self, Tensor " bound ") -> Tensor", shape_clamp, .lower = lower_clamp,  \
+      .batch = p2o_batch_pointwise }
 
 const AtenOp p2o_ops_math[] = {
     ROW_ALPHA("add", p2o_rule_binary, lower_add, .neutral = NEUTRAL_ZERO),

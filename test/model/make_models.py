@@ -521,6 +521,8 @@ class VmapMask(nn.Module):
 class VmapMath(nn.Module):
     """Reductions, products, axes, writes; values that have the axis or lack it, at places of their own."""
 
+    strict = True       # otherwise PyTorch captures no axis but the first
+
     def forward(self, x, w, y):
         def one(a, m):
             p = a @ m + y[:, None]
@@ -530,7 +532,7 @@ class VmapMath(nn.Module):
             z.add_(a.amax(), alpha=2)
             return p.sum((0, 1)), q, torch.cat([z, a.flip(0)], 1), a.std() + a.max(dim=1).values, y * 2
 
-        return torch.vmap(one, out_dims=(0, 1, -1, 0, 0))(x, w)
+        return torch.vmap(one, in_dims=(0, -1), out_dims=(0, 1, -1, 0, 0))(x, w.movedim(0, 2))
 
 
 @model("vmap_index", lambda b, t: (torch.randn(b, 5, 4), torch.randint(0, 4, (b, t)), torch.randint(0, 5, (t,))),
@@ -555,7 +557,7 @@ class VmapNest(nn.Module):
     def forward(self, a, c, x):
         grid = torch.vmap(lambda p: torch.vmap(lambda q: torch.where(p > q, p, p - q * 2))(c))(a)
         rows = torch.vmap(torch.vmap(lambda r: torch.outer(r, r).sum(0) + r.dot(r)))(x)
-        return grid, rows, torch.vmap(lambda r: torch.vmap(lambda q: (r * q).sum(0), out_dims=1)(c))(x)
+        return grid, rows, torch.vmap(lambda r: torch.vmap(lambda q: (r * q).sum(0))(c))(x)
 
 
 def save(folder, name, only=None):
@@ -591,7 +593,8 @@ def record(m, runs):
 
 def capture(path, m, args, dynamic):
     try:
-        torch.export.save(torch.export.export(m, args, dynamic_shapes=dynamic, strict=False), path)
+        torch.export.save(torch.export.export(m, args, dynamic_shapes=dynamic,
+                                             strict=getattr(m, "strict", False)), path)
         strip(path)
     except Exception as e:
         why = str(e).strip().split("\n")[0][:150]

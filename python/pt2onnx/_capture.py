@@ -46,7 +46,7 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     names = ["torch.export", "torch._export", "torch.fx", "torch._dynamo",
              "torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor"]
     levels = [(logging.getLogger(n), logging.getLogger(n).level) for n in names]
@@ -102,7 +102,7 @@ class Subject:
     @contextlib.contextmanager
     def _restored(self) -> Iterator[None]:
         try:
-            with _quiet():
+            with quiet():
                 yield
         finally:
             self._state.restore()
@@ -118,7 +118,7 @@ class Subject:
 
     def run_program(self, ep: torch.export.ExportedProgram, sizes: Sizes) -> Any:
         args, kwargs = self.example.call_arguments(self.example.at(sizes))
-        with _quiet():
+        with quiet():
             return ep.module(check_guards=False)(*args, **kwargs)
 
     def _probe(self, sizes: Sizes) -> int:

@@ -58,6 +58,7 @@ class _Request:
         self.axes: Dict[str, Dict[int, str]] = {}
         self.output_axes: Dict[str, Dict[int, str]] = {}
         self.dims: List[str] = []
+        self._levels: Optional[Sequence[int]] = None    # of taking apart that are tried: all
 
     def declare(self, example: Any) -> None:
         """The names and ranges of a module's inputs."""
@@ -69,7 +70,29 @@ class _Request:
     def convert(self, read: Sequence[Callable[[Conversion], None]],
                 checks: Sequence[Callable[[Conversion], None]] = (),
                 pinned: Sequence[str] = ()) -> Conversion:
-        """`pinned`: names of sizes that are not dynamic after all."""
+        """`pinned`: names of sizes that are not dynamic after all.  What the converter does not
+        support is tried again with programs taken apart by PyTorch; what helped once, or did not,
+        decides what is tried the next time."""
+        try:
+            return self._convert(read, checks, pinned)
+        except UnsupportedError:
+            if not all(hasattr(r, "apart") for r in [*read, *checks]):
+                raise
+            from ._decompose import LEVELS
+            levels, self._levels = range(LEVELS) if self._levels is None else self._levels, ()
+            for level in levels:
+                try:
+                    done = self._convert([r.apart(level) for r in read],
+                                         [r.apart(level) for r in checks], pinned)
+                    self._levels = [level]
+                    return done
+                except FAILURES:
+                    pass
+            raise
+
+    def _convert(self, read: Sequence[Callable[[Conversion], None]],
+                 checks: Sequence[Callable[[Conversion], None]],
+                 pinned: Sequence[str]) -> Conversion:
         axes = {port: {k: n for k, n in named.items() if n not in pinned}
                 for port, named in self.axes.items()}
         c = Conversion(self.opset, self.external)

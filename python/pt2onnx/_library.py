@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t,
                     c_uint32, c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Type
+from typing import Any, BinaryIO, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Type
 
 from ._errors import (Diagnostic, DynamicError, InputError, Pt2OnnxError, UnsupportedError,
                       UsageError)
@@ -92,6 +93,14 @@ def version() -> str:
 def captures_limit() -> int:
     """How many captures and checks a conversion reads."""
     return _library().p2o_captures_limit()
+
+
+@functools.lru_cache(maxsize=None)
+def operators() -> FrozenSet[str]:
+    """The names of those that have an equivalent: "aten::add.Tensor"."""
+    with Conversion() as c:
+        lines = (_text(c._lib.p2o_ops_text(c._handle)) or "").splitlines()
+    return frozenset(line.split()[0] for line in lines if line.split())
 
 
 def _text(x: Optional[bytes]) -> Optional[str]:

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from ._capture import Subject, free_sizes
+from ._decompose import handed_over, taken_apart
 from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError,
                       UnsupportedError)
 from ._example import Example, Sizes
@@ -44,9 +45,23 @@ GROWN = 2, 20                   # times as many calls and more: the program grow
 Reader = Callable[[Conversion], None]
 
 
-def reader(ep: Any, given: Mapping[str, Any]) -> Reader:
-    program, weights = program_json(ep), program_weights(ep, given)
-    return lambda c: c.read_program(program, weights)
+class reader:
+    """A program as the library reads it."""
+
+    def __init__(self, ep: Any, given: Mapping[str, Any]) -> None:
+        self._ep, self._given = handed_over(ep), given
+        self._program = program_json(self._ep)
+        self._weights = program_weights(self._ep, given)
+        self._apart: Dict[int, Any] = {}
+
+    def __call__(self, c: Conversion) -> None:
+        c.read_program(self._program, self._weights)
+
+    def apart(self, level: int) -> "reader":
+        """The same with less of what the converter may not know; see taken_apart."""
+        if level not in self._apart:
+            self._apart[level] = reader(taken_apart(self._ep, level), self._given)
+        return self._apart[level]
 
 
 class Attempt:
@@ -237,7 +252,7 @@ class Module:
                 raise DynamicError("the model is many programs, at other sizes others")
             self.steps("capturing at %s" % _words(sizes))
             ep, beyond = self._piece_at(sizes)
-            found.append(Piece(ep, example, sizes, apart))
+            found.append(Piece(handed_over(ep), example, sizes, apart))
             wanted = beyond + wanted
         if len(found) == 1:
             raise DynamicError("one capture is good at all sizes that were tried")

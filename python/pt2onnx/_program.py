@@ -42,11 +42,25 @@ def program_weights(ep: torch.export.ExportedProgram,
         elif is_unreal(t) and (t.is_meta or name in ep.state_dict):
             raise UsageError("%s has no values (%s) and weights= has none by that name" % (
                 name, t.device))
+        elif is_unreal(t) and _is_idle(ep, name):
+            continue
         elif is_unreal(t):                      # left in a cache by an earlier run without values
             raise CaptureError("%s has no values: the model keeps tensors from run to run where "
                                "they are not found" % name)
         out.append(_weight(name, t))
     return out
+
+
+def _is_idle(ep: torch.export.ExportedProgram, name: str) -> bool:
+    """A constant that only calls take which nobody uses: tracing torch.vmap leaves such behind."""
+    inputs = {s.arg.name for s in ep.graph_signature.input_specs if s.target == name}
+    used = set()
+    for node in reversed(ep.graph.nodes):
+        asked = node.op == "output" or node.name in used or (
+            node.op == "call_function" and node.meta.get("val") is None)
+        if asked:
+            used |= {x.name for x in node.all_input_nodes}
+    return not inputs & used
 
 
 def is_unreal(t: torch.Tensor) -> bool:

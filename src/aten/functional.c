@@ -1,6 +1,7 @@
 #include "aten/functional.h"
 
 #include "aten/call.h"
+#include "aten/vmap.h"
 
 typedef struct Link Link;
 
@@ -240,6 +241,8 @@ static Var *scatter(Functional *f, const Alias *a, Var *into, Var *value)
     if (key_is(view, "slice.Tensor"))
         return add_call(f, "aten::slice_scatter", 6,
                         (Arg[]){ x, y, args[1], args[2], args[3], args[4] });
+    if (same(view->schema->key, P2O_VMAP_ENTERS))
+        return add_call(f, P2O_VMAP_LEAVES, 4, (Arg[]){ y, args[2], args[3], args[1] });
     if (key_is(view, "narrow"))
         return narrow_end(f, &args[2], &args[3], &end)
                    ? add_call(f, "aten::slice_scatter", 6,
@@ -382,6 +385,8 @@ static Sharing sharing_of(const Call *c, const Var *from, const Var *to)
         return SHARES_VIEW;
     if (key_is(c, "type_as") || p2o_str_starts(str_of(c->schema->key), "aten::to."))
         return conversion_shares(c, from, to);
+    if (same(c->schema->key, P2O_VMAP_LEAVES))          /* what a value that left shared is gone */
+        return SHARES_MAYBE;
     if (!c->schema->nrets || !c->schema->args[0].alias || !c->schema->rets[0].alias)
         return SHARES_NOTHING;
     if (key_is(c, "contiguous"))
@@ -1010,6 +1015,7 @@ static void drop_unused_pieces(const Program *p, const VarVec *replaced)
 
 bool p2o_functional(Ops *o, Program *p)
 {
+    p2o_vmap_sizes(p);
     size_t     errors = p2o_diags_errors(p->diags);
     Map        missing = { .arena = p->arena };
     VarVec     replaced = { 0 };

@@ -9,7 +9,7 @@
         X(gamma) X(gradient) X(histogram) X(index) X(join) X(linalg) X(logic) X(loss) X(math)      \
             X(norm) X(orthogonal) X(pad) X(pool) X(random) X(reduce) X(resize) X(rnn) X(scan)      \
                 X(scatter) X(solve) X(singular) X(sort) X(special) X(storage) X(stride) X(sym)     \
-                    X(unary) X(view) X(vision)
+                    X(unary) X(view) X(vision) X(vmap)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)

@@ -7,10 +7,12 @@
 
 typedef struct Infer Infer;
 typedef struct Lower Lower;
+typedef struct Vmap  Vmap;
 
 typedef void   ShapeRule(Infer *in, const Call *c);
 typedef Value *LowerFn(Lower *lo, const Call *c);
 typedef void   LowerManyFn(Lower *lo, const Call *c, Value **out);
+typedef bool   BatchFn(Vmap *v, const Call *c);     /* false after a diagnostic */
 
 /* What a number among an operator's arguments is: said by the row, else by the schema's type
  * (SymInt and what counts an extent, Scalar a factor, the others settings). */
@@ -59,6 +61,9 @@ typedef struct AtenOp {
     IdleFn      *idle;       /* captures may lack the call where it does nothing; NULL: it always
                               * does something */
     Neutral      neutral;
+    BatchFn     *batch;      /* inside torch.vmap (batch.h); NULL: it is refused there, unless its
+                              * rule says that it works element by element */
+    const char  *along;      /* the row that does over one axis what this one does over all */
     bool         indexing;   /* x[:, 1:] makes it: the axis is not written down */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
@@ -70,6 +75,36 @@ typedef struct AtenOp {
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
 } AtenOp;
+
+/* For `batch`; the first one stands for NULL where the rule is one of infer.h's. */
+BatchFn p2o_batch_pointwise;    /* tensors broadcast, types are promoted */
+BatchFn p2o_batch_self;         /* the first tensor alone; others give their type */
+BatchFn p2o_batch_into;         /* the same, into the sizes of the first */
+BatchFn p2o_batch_type;         /* the first tensor gives its type only */
+BatchFn p2o_batch_axes;         /* along axes of the first tensor, or list of tensors */
+BatchFn p2o_batch_new_axis;     /* the same, counting an axis that is new */
+BatchFn p2o_batch_reduce;       /* along axes; none given: all */
+BatchFn p2o_batch_along;        /* over all elements: as the row in `along` does over one axis */
+BatchFn p2o_batch_together;     /* along an axis of several tensors that do not broadcast */
+BatchFn p2o_batch_view;         /* the same elements in another shape */
+BatchFn p2o_batch_expand;
+BatchFn p2o_batch_permute;
+BatchFn p2o_batch_repeat;
+BatchFn p2o_batch_tail;         /* on the last axes of the first tensor, others having no axis */
+BatchFn p2o_batch_swap_tail;    /* x.t(), x.mT */
+BatchFn p2o_batch_matmul;
+BatchFn p2o_batch_linear;
+BatchFn p2o_batch_addmm;
+BatchFn p2o_batch_outer;
+BatchFn p2o_batch_masked_fill;
+BatchFn p2o_batch_index;
+BatchFn p2o_batch_index_put;
+BatchFn p2o_batch_index_select;
+BatchFn p2o_batch_embedding;
+BatchFn p2o_batch_attention;
+BatchFn p2o_batch_size;         /* numbers that are known */
+BatchFn p2o_batch_nothing;      /* what is asserted */
+BatchFn p2o_batch_random;       /* refused, unless it is switched off */
 
 enum { OPSET_MIN = 17, OPSET_MAX = 23 };
 

@@ -289,7 +289,8 @@ static Value *lower_encoder_layer(Lower *lo, const Call *c)
 
 const AtenOp p2o_ops_attn[] = {
     { "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },
+      shape_sdpa, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT,
+      .batch = p2o_batch_attention },
     { "_scaled_dot_product_attention_math(" QKV "Tensor? attn_mask=None, " DROPOUT
       "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
       shape_sdpa_math, .lower_many = lower_sdpa, .varies = "scale", .limits = NO_DROPOUT },

@@ -119,11 +119,11 @@ static Value *lower_scalar_tensor(Lower *lo, const Call *c)
     ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 #define FACTORY                                                                                    \
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-#define ROW_TO(head)     { head, shape_to, .lower = lower_to }
+#define ROW_TO(head)     { head, shape_to, .lower = lower_to, .batch = p2o_batch_self }
 #define ROW_NAMED(name)                                                                            \
     {                                                                                              \
         "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor", shape_cast_named,        \
-            .lower = lower_to                                                                      \
+            .lower = lower_to, .batch = p2o_batch_self                                             \
     }
 #define ROW_ALIAS(name)                                                                            \
     {                                                                                              \

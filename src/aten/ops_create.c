@@ -744,8 +744,10 @@ static Value *lower_combinations(Lower *lo, const Call *c)
 
 #define ROW_FILL(name, fn)                                                             \
     { name "(SymInt[] size, " MADE, shape_filled, .lower = fn },                       \
-    { name "_like(Tensor self, " LIKE, shape_filled_like, .lower = fn },               \
-    { "new_" name "(Tensor self, SymInt[] size, " MADE, shape_new, .lower = fn }
+    { name "_like(Tensor self, " LIKE, shape_filled_like, .lower = fn,                 \
+      .batch = p2o_batch_self },                                                       \
+    { "new_" name "(Tensor self, SymInt[] size, " MADE, shape_new, .lower = fn,        \
+      .batch = p2o_batch_type }
 #define SPACE(head, more, fn)                                                                      \
     {                                                                                              \
         head ", int steps, " more MADE, shape_linspace, .lower = fn, .counts = "steps"             \
@@ -772,20 +774,27 @@ const AtenOp p2o_ops_create[] = {
     ROW_FILL("zeros", lower_zeros),
     ROW_FILL("ones", lower_ones),
     { "empty.memory_format(SymInt[] size, " LIKE, shape_filled, .lower = lower_zeros },
-    { "empty_like(Tensor self, " LIKE, shape_filled_like, .lower = lower_zeros },
-    { "new_empty(Tensor self, SymInt[] size, " MADE, shape_new, .lower = lower_zeros },
+    { "empty_like(Tensor self, " LIKE, shape_filled_like, .lower = lower_zeros,
+      .batch = p2o_batch_self },
+    { "new_empty(Tensor self, SymInt[] size, " MADE, shape_new, .lower = lower_zeros,
+      .batch = p2o_batch_type },
     { "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, " MADE, shape_new,
       .lower = lower_zeros },
     { "empty_strided(SymInt[] size, SymInt[] stride, " MADE, shape_filled, .lower = lower_zeros },
     { "empty_permuted(SymInt[] size, int[] physical_layout, " MADE, shape_filled,
       .lower = lower_zeros },
     { "full(SymInt[] size, Scalar fill_value, " MADE, shape_full, .lower = lower_full },
-    { "full_like(Tensor self, Scalar fill_value, " LIKE, shape_filled_like, .lower = lower_full },
+    { "full_like(Tensor self, Scalar fill_value, " LIKE, shape_filled_like, .lower = lower_full,
+      .batch = p2o_batch_self },
     { "new_full(Tensor self, SymInt[] size, Scalar fill_value, " MADE, shape_new,
-      .lower = lower_full },
-    { "fill.Scalar(Tensor self, Scalar value) -> Tensor", shape_fill, .lower = lower_fill },
-    { "fill.Tensor(Tensor self, Tensor value) -> Tensor", shape_fill, .lower = lower_fill },
-    { "zero(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_zeros },
+      .lower = lower_full,
+      .batch = p2o_batch_type },
+    { "fill.Scalar(Tensor self, Scalar value) -> Tensor", shape_fill, .lower = lower_fill,
+      .batch = p2o_batch_self },
+    { "fill.Tensor(Tensor self, Tensor value) -> Tensor", shape_fill, .lower = lower_fill,
+      .batch = p2o_batch_into },
+    { "zero(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_zeros,
+      .batch = p2o_batch_self },
     { "_shape_as_tensor(Tensor self) -> Tensor", shape_shape_as_tensor,
       .lower = lower_shape_as_tensor },
     { "arange(Scalar end, " MADE, shape_arange, .lower = lower_arange, .counts = "end",

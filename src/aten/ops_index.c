@@ -659,9 +659,14 @@ static Value *lower_lift(Lower *lo, const Call *c) { return tensor_arg(lo, c, "s
 
 #define ROW_INDEX(head)                                                                            \
     {                                                                                              \
-        head " -> Tensor", shape_index, .lower = lower_index, .limits = "no 0-d masks"             \
+        head " -> Tensor", shape_index, .lower = lower_index, .limits = "no 0-d masks",            \
+            .batch = p2o_batch_index                                                               \
     }
-#define ROW_PUT(head)   { head " -> Tensor", shape_index_put, .lower = lower_index_put }
+#define ROW_PUT(head)                                                                              \
+    {                                                                                              \
+        head " -> Tensor", shape_index_put, .lower = lower_index_put,                              \
+            .batch = p2o_batch_index_put                                                           \
+    }
 
 const AtenOp p2o_ops_index[] = {
     ROW_INDEX("index.Tensor(Tensor self, Tensor?[] indices)"),
@@ -684,9 +689,11 @@ const AtenOp p2o_ops_index[] = {
     { "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
       shape_masked_index_put, .lower = lower_masked_index_put },
     { "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", shape_masked_fill,
-      .lower = lower_masked_fill },
+      .lower = lower_masked_fill,
+      .batch = p2o_batch_pointwise },
     { "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", shape_masked_fill,
-      .lower = lower_masked_fill },
+      .lower = lower_masked_fill,
+      .batch = p2o_batch_masked_fill },
     { "masked_select(Tensor self, Tensor mask) -> Tensor", shape_masked_select,
       .lower = lower_masked_select },
     { "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", shape_masked_scatter,
@@ -703,13 +710,17 @@ const AtenOp p2o_ops_index[] = {
     { "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", shape_put,
       .lower = lower_put },
     { "one_hot(Tensor self, int num_classes=-1) -> Tensor", shape_one_hot, .lower = lower_one_hot,
-      .varies = "num_classes" },
+      .varies = "num_classes",
+      .batch = p2o_batch_tail },
     { "tril(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_tril,
-      .roles = "diagonal:place" },
+      .roles = "diagonal:place",
+      .batch = p2o_batch_tail },
     { "triu(Tensor self, SymInt diagonal=0) -> Tensor", shape_tril, .lower = lower_triu,
-      .roles = "diagonal:place" },
+      .roles = "diagonal:place",
+      .batch = p2o_batch_tail },
     { "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape_copy,
-      .lower = lower_copy },
+      .lower = lower_copy,
+      .batch = p2o_batch_into },
     { "lift(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_lift, .lifts = true },
     { "lift_fresh(Tensor(a) self) -> Tensor(a)", p2o_rule_same, .lower = lower_lift,
       .lifts = true },

@@ -889,26 +889,33 @@ static void lower_meshgrid(Lower *lo, const Call *c, Value **out)
     }
 }
 
-#define JOIN(name, args, kind) \
-    { name "(Tensor[] tensors" args ") -> Tensor", shape_##kind, .lower = lower_##kind }
+#define JOIN(name, args, kind, ...)                                                               \
+    {                                                                                              \
+        name "(Tensor[] tensors" args ") -> Tensor", shape_##kind, .lower = lower_##kind,          \
+            ##__VA_ARGS__                                                                          \
+    }
 #define SPLIT(name, args, rule, fn) \
-    { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn }
+    { name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn, \
+      .batch = p2o_batch_axes }
 #define SPLIT_COPY(name, args, rule, fn) \
-    { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn }
+    { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn, \
+      .batch = p2o_batch_axes }
 #define EVEN_SPLIT(name, args, rule, fn)                                                           \
     {                                                                                              \
         name "(Tensor(a -> *) self, " args ") -> Tensor(a)[]", rule, .lower_many = fn,             \
-                                                                     .pieces = true                \
+                                                                     .pieces = true,               \
+                                                                     .batch = p2o_batch_axes       \
     }
 #define EVEN_SPLIT_COPY(name, args, rule, fn) \
-    { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn, .pieces = true }
+    { name "(Tensor self, " args ") -> Tensor[]", rule, .lower_many = fn, .pieces = true, \
+      .batch = p2o_batch_axes }
 
 const AtenOp p2o_ops_join[] = {
-    JOIN("cat", ", int dim=0", cat),
-    JOIN("concat", ", int dim=0", cat),
-    JOIN("concatenate", ", int dim=0", cat),
-    JOIN("stack", ", int dim=0", stack),
-    JOIN("_stack", ", int dim=0", stack),
+    JOIN("cat", ", int dim=0", cat, .batch = p2o_batch_axes),
+    JOIN("concat", ", int dim=0", cat, .batch = p2o_batch_axes),
+    JOIN("concatenate", ", int dim=0", cat, .batch = p2o_batch_axes),
+    JOIN("stack", ", int dim=0", stack, .batch = p2o_batch_new_axis),
+    JOIN("_stack", ", int dim=0", stack, .batch = p2o_batch_new_axis),
     JOIN("hstack", "", hstack),
     JOIN("vstack", "", vstack),
     JOIN("row_stack", "", vstack),
@@ -941,22 +948,28 @@ const AtenOp p2o_ops_join[] = {
     EVEN_SPLIT("unbind.int", "int dim=0", shape_unbind, lower_unbind),
     EVEN_SPLIT_COPY("unbind_copy.int", "int dim=0", shape_unbind, lower_unbind),
     { "repeat(Tensor self, SymInt[] repeats) -> Tensor", shape_repeat, .lower = lower_repeat,
-      .idle = p2o_idle_ones },
+      .idle = p2o_idle_ones,
+      .batch = p2o_batch_repeat },
     { "tile(Tensor self, SymInt[] dims) -> Tensor", shape_tile, .lower = lower_tile,
-      .idle = p2o_idle_ones },
+      .idle = p2o_idle_ones,
+      .batch = p2o_batch_repeat },
     { "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
       shape_interleave_index, .lower = lower_interleave_index },
     { "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
       shape_interleave_by, .lower = lower_interleave_by },
     { "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-      shape_interleave, .lower = lower_interleave },
+      shape_interleave, .lower = lower_interleave,
+      .batch = p2o_batch_axes },
     { "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", shape_roll,
-      .lower = lower_roll, .roles = "shifts:place" },
-    { "flip(Tensor self, int[] dims) -> Tensor", shape_flip, .lower = lower_flip },
+      .lower = lower_roll, .roles = "shifts:place",
+      .batch = p2o_batch_axes },
+    { "flip(Tensor self, int[] dims) -> Tensor", shape_flip, .lower = lower_flip,
+      .batch = p2o_batch_axes },
     { "fliplr(Tensor self) -> Tensor", shape_fliplr, .lower = lower_fliplr },
     { "flipud(Tensor self) -> Tensor", shape_flipud, .lower = lower_flipud },
     { "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", shape_rot90,
-      .lower = lower_rot90 },
+      .lower = lower_rot90,
+      .batch = p2o_batch_axes },
     { "meshgrid(Tensor[] tensors) -> Tensor[]", shape_meshgrid, .lower_many = lower_meshgrid },
     { "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", shape_meshgrid,
       .lower_many = lower_meshgrid },

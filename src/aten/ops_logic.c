@@ -282,22 +282,32 @@ static Value *lower_isfinite(Lower *lo, const Call *c)
     { name "(Tensor self, Tensor other) -> Tensor", p2o_rule_compare, .lower = fn }
 #define BITS_LIMIT "integers need opset 18"
 #define ROW_BITS(name, fn)                                                                      \
-    { "bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor", shape_bits, .lower = fn,  \
+    { "bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor", shape_bits, .lower = fn,     \
+      .batch = p2o_batch_pointwise,                                                                \
       .limits = BITS_LIMIT },                                                                   \
-    { "bitwise_" name ".Scalar(Tensor self, Scalar other) -> Tensor", shape_bits, .lower = fn,  \
+    { "bitwise_" name ".Scalar(Tensor self, Scalar other) -> Tensor", shape_bits, .lower = fn,     \
+      .batch = p2o_batch_pointwise,                                                                \
       .limits = BITS_LIMIT },                                                                   \
     { "bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor", shape_bits,        \
-      .lower = fn, .limits = BITS_LIMIT },                                                      \
-    { "__" name "__.Tensor(Tensor self, Tensor other) -> Tensor", shape_bits, .lower = fn,      \
+      .lower = fn,                                                                                 \
+      .batch = p2o_batch_pointwise, .limits = BITS_LIMIT },                                        \
+    { "__" name "__.Tensor(Tensor self, Tensor other) -> Tensor", shape_bits, .lower = fn,         \
+      .batch = p2o_batch_pointwise,                                                                \
       .limits = BITS_LIMIT },                                                                   \
-    { "__" name "__.Scalar(Tensor self, Scalar other) -> Tensor", shape_bits, .lower = fn,      \
+    { "__" name "__.Scalar(Tensor self, Scalar other) -> Tensor", shape_bits, .lower = fn,         \
+      .batch = p2o_batch_pointwise,                                                                \
       .limits = BITS_LIMIT }
 #define ROW_SHIFT(name, short, fn)                                                              \
-    { name ".Tensor(Tensor self, Tensor other) -> Tensor", shape_shift, .lower = fn },          \
-    { name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor", shape_shift, .lower = fn },   \
-    { name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor", shape_shift, .lower = fn },   \
-    { short ".Tensor(Tensor self, Tensor other) -> Tensor", shape_shift, .lower = fn },         \
-    { short ".Scalar(Tensor self, Scalar other) -> Tensor", shape_shift, .lower = fn }
+    { name ".Tensor(Tensor self, Tensor other) -> Tensor", shape_shift, .lower = fn,               \
+      .batch = p2o_batch_pointwise },                                                              \
+    { name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor", shape_shift, .lower = fn,        \
+      .batch = p2o_batch_pointwise },                                                              \
+    { name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor", shape_shift, .lower = fn,        \
+      .batch = p2o_batch_pointwise },                                                              \
+    { short ".Tensor(Tensor self, Tensor other) -> Tensor", shape_shift, .lower = fn,              \
+      .batch = p2o_batch_pointwise },                                                              \
+    { short ".Scalar(Tensor self, Scalar other) -> Tensor", shape_shift, .lower = fn,              \
+      .batch = p2o_batch_pointwise }
 #define ROW_TEST(name, fn) { name "(Tensor self) -> Tensor", p2o_rule_bool, .lower = fn }
 
 const AtenOp p2o_ops_logic[] = {
@@ -319,13 +329,17 @@ const AtenOp p2o_ops_logic[] = {
     { "equal(Tensor self, Tensor other) -> bool", shape_equal, .lower = lower_equal,
       .limits = "shapes that may or may not be equal" },
     { "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", shape_where,
-      .lower = lower_where },
+      .lower = lower_where,
+      .batch = p2o_batch_pointwise },
     { "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", shape_where,
-      .lower = lower_where },
+      .lower = lower_where,
+      .batch = p2o_batch_pointwise },
     { "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", shape_where,
-      .lower = lower_where },
+      .lower = lower_where,
+      .batch = p2o_batch_pointwise },
     { "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", shape_where,
-      .lower = lower_where },
+      .lower = lower_where,
+      .batch = p2o_batch_pointwise },
     ROW_LOGICAL("logical_and", lower_logical_and),
     ROW_LOGICAL("logical_or", lower_logical_or),
     ROW_LOGICAL("logical_xor", lower_logical_xor),

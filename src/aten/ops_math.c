@@ -518,36 +518,47 @@ static Value *lower_lcm(Lower *lo, const Call *c)
 }
 
 #define ROW_TENSOR_SCALAR(name, rule, fn, ...)                                                  \
-    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn, __VA_ARGS__ },    \
-    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn, __VA_ARGS__ }
+    { name ".Tensor(Tensor self, Tensor other) -> Tensor", rule, .lower = fn,                      \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ },                                                 \
+    { name ".Scalar(Tensor self, Scalar other) -> Tensor", rule, .lower = fn,                      \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ }
 #define ROW_ALPHA(name, rule, fn, ...)                                                          \
     { name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rule,             \
-      .lower = fn, __VA_ARGS__ },                                                               \
+      .lower = fn,                                                                                 \
+      .batch = p2o_batch_pointwise, __VA_ARGS__ },                                                 \
     { name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rule,                \
-      .lower = fn, __VA_ARGS__ }
+      .lower = fn, .batch = p2o_batch_pointwise, __VA_ARGS__ }
 #define ROW_DIV(name)                                                                           \
     ROW_TENSOR_SCALAR(name, p2o_rule_binary_float, lower_div, .neutral = NEUTRAL_ONE),          \
     { name ".Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",          \
-      shape_div_mode, .lower = lower_div_mode },                                                \
+      shape_div_mode, .lower = lower_div_mode,                                                     \
+      .batch = p2o_batch_pointwise },                                                              \
     { name ".Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",          \
-      shape_div_mode, .lower = lower_div_mode }
+      shape_div_mode, .lower = lower_div_mode, .batch = p2o_batch_pointwise }
 #define ROW_POW(name, rule, fn, ...)                                                               \
     { name ".Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", rule, .lower = fn,            \
+      .batch = p2o_batch_pointwise,                                                                \
       __VA_ARGS__ },                                                                               \
-        { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn },      \
+        { name ".Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", rule, .lower = fn,        \
+          .batch = p2o_batch_pointwise },                                                          \
     {                                                                                              \
-        name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn, __VA_ARGS__     \
+        name ".Scalar(Scalar self, Tensor exponent) -> Tensor", rule, .lower = fn,                 \
+        .batch = p2o_batch_pointwise, __VA_ARGS__                                                  \
     }
 #define ROW_PAIR(name, rule, fn)                                                                \
-    { name "(Tensor self, Tensor other) -> Tensor", rule, .lower = fn }
+    { name "(Tensor self, Tensor other) -> Tensor", rule, .lower = fn,                             \
+      .batch = p2o_batch_pointwise }
 #define ROW_CLAMP(name)                                                                         \
     { name "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", shape_clamp,          \
-      .lower = lower_clamp },                                                                   \
+      .lower = lower_clamp,                                                                        \
+      .batch = p2o_batch_pointwise },                                                              \
     { name ".Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape_clamp,   \
-      .lower = lower_clamp }
+      .lower = lower_clamp, .batch = p2o_batch_pointwise }
 #define ROW_BOUND(name, bound)                                                                  \
-    { name "(Tensor self, Scalar " bound ") -> Tensor", shape_clamp, .lower = lower_clamp },    \
-    { name ".Tensor(Tensor self, Tensor " bound ") -> Tensor", shape_clamp, .lower = lower_clamp }
+    { name "(Tensor self, Scalar " bound ") -> Tensor", shape_clamp, .lower = lower_clamp,         \
+      .batch = p2o_batch_pointwise },                                                              \
+    { name ".Tensor(Tensor self, Tensor " bound ") -> Tensor", shape_clamp, .lower = lower_clamp,  \
+      .batch = p2o_batch_pointwise }
 
 const AtenOp p2o_ops_math[] = {
     ROW_ALPHA("add", p2o_rule_binary, lower_add, .neutral = NEUTRAL_ZERO),
@@ -561,14 +572,17 @@ const AtenOp p2o_ops_math[] = {
     ROW_TENSOR_SCALAR("true_divide", p2o_rule_binary_float, lower_div, .neutral = NEUTRAL_ONE),
     ROW_PAIR("floor_divide", shape_whole_div, lower_floor_divide),
     { "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", shape_whole_div,
-      .lower = lower_floor_divide },
+      .lower = lower_floor_divide,
+      .batch = p2o_batch_pointwise },
     ROW_TENSOR_SCALAR("remainder", shape_whole_div, lower_remainder, .neutral = NEUTRAL_NONE),
     { "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", shape_whole_div,
-      .lower = lower_remainder },
+      .lower = lower_remainder,
+      .batch = p2o_batch_pointwise },
     ROW_TENSOR_SCALAR("fmod", shape_whole_div, lower_fmod, .neutral = NEUTRAL_NONE),
     ROW_POW("pow", shape_pow, lower_pow, .limits = "integers: exact up to 2^53"),
     ROW_POW("float_power", shape_float_power, lower_float_power, .limits = NULL),
-    { "square(Tensor self) -> Tensor", shape_square, .lower = lower_square },
+    { "square(Tensor self) -> Tensor", shape_square, .lower = lower_square,
+      .batch = p2o_batch_pointwise },
     ROW_PAIR("hypot", p2o_rule_binary, lower_hypot),
     ROW_PAIR("logaddexp", p2o_rule_binary, lower_logaddexp),
     ROW_PAIR("logaddexp2", p2o_rule_binary, lower_logaddexp2),
@@ -576,7 +590,8 @@ const AtenOp p2o_ops_math[] = {
     ROW_TENSOR_SCALAR("copysign", p2o_rule_binary_float, lower_copysign, .neutral = NEUTRAL_NONE),
     ROW_PAIR("atan2", p2o_rule_binary_float, lower_atan2),
     ROW_PAIR("arctan2", p2o_rule_binary_float, lower_atan2),
-    { "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", shape_ldexp, .lower = lower_ldexp },
+    { "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", shape_ldexp, .lower = lower_ldexp,
+      .batch = p2o_batch_pointwise },
     ROW_PAIR("maximum", p2o_rule_binary, lower_maximum),
     ROW_PAIR("minimum", p2o_rule_binary, lower_minimum),
     ROW_PAIR("fmax", p2o_rule_binary, lower_fmax),
@@ -586,15 +601,20 @@ const AtenOp p2o_ops_math[] = {
     ROW_BOUND("clamp_min", "min"),
     ROW_BOUND("clamp_max", "max"),
     { "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      shape_addc, .lower = lower_addcmul },
+      shape_addc, .lower = lower_addcmul,
+      .batch = p2o_batch_pointwise },
     { "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      shape_addcdiv, .lower = lower_addcdiv },
+      shape_addcdiv, .lower = lower_addcdiv,
+      .batch = p2o_batch_pointwise },
     { "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", shape_lerp,
-      .lower = lower_lerp },
+      .lower = lower_lerp,
+      .batch = p2o_batch_pointwise },
     { "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", shape_lerp,
-      .lower = lower_lerp },
+      .lower = lower_lerp,
+      .batch = p2o_batch_pointwise },
     { "heaviside(Tensor self, Tensor values) -> Tensor", shape_heaviside,
-      .lower = lower_heaviside },
+      .lower = lower_heaviside,
+      .batch = p2o_batch_pointwise },
     ROW_PAIR("gcd", p2o_rule_binary, lower_gcd),
     ROW_PAIR("lcm", p2o_rule_binary, lower_lcm),
     { 0 },

@@ -462,7 +462,7 @@ static Value *lower_feature_alpha_dropout(Lower *lo, const Call *c)
 #define LIKE    FACTORY ", MemoryFormat? memory_format=None"
 #define GEN     "*, Generator? generator=None) -> Tensor"
 /* ONNX Runtime has no kernels of later versions. */
-#define DRAWS   .to = 21
+#define DRAWS   .to = 21, .batch = p2o_batch_random
 
 /* An operator and its twin with a generator, which must be None. */
 #define ROW_DRAW(name, args, tail, rule, fn)                                                       \
@@ -473,7 +473,8 @@ static Value *lower_feature_alpha_dropout(Lower *lo, const Call *c)
     }
 #define TRAINS  "training up to opset 21"
 #define ROW_DROPOUT(name, rule, fn) \
-    { name "(Tensor input, float p, bool train) -> Tensor", rule, .lower = fn, .limits = TRAINS }
+    { name "(Tensor input, float p, bool train) -> Tensor", rule, .lower = fn, .limits = TRAINS, \
+      .batch = p2o_batch_random }
 #define ROW_REFILL(head, rule, fn) { head ", " GEN, rule, .lower = fn, DRAWS }
 
 const AtenOp p2o_ops_random[] = {
@@ -523,6 +524,7 @@ const AtenOp p2o_ops_random[] = {
     ROW_DROPOUT("alpha_dropout", shape_dropout, lower_alpha_dropout),
     ROW_DROPOUT("feature_alpha_dropout", shape_feature_dropout, lower_feature_alpha_dropout),
     { "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-      shape_native_dropout, .lower_many = lower_native_dropout, .limits = TRAINS },
+      shape_native_dropout, .lower_many = lower_native_dropout, .limits = TRAINS,
+      .batch = p2o_batch_random },
     { 0 },
 };

@@ -500,7 +500,8 @@ static Value *lower_select_scatter(Lower *lo, const Call *c)
 
 const AtenOp p2o_ops_stride[] = {
     { "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape_diagonal,
-      .lower = lower_diagonal, .roles = "offset:place" },
+      .lower = lower_diagonal, .roles = "offset:place",
+      .batch = p2o_batch_axes },
     { "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", shape_diagonal,
       .lower = lower_diagonal, .roles = "offset:place" },
     { "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
@@ -524,11 +525,14 @@ const AtenOp p2o_ops_stride[] = {
       shape_as_strided_scatter, .lower = lower_as_strided_scatter, .limits = NOT_ROWS },
     { "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
       shape_slice_scatter, .lower = lower_slice_scatter,
-      .roles = "start:place end:place step:setting", .indexing = true },
+      .roles = "start:place end:place step:setting", .indexing = true,
+      .batch = p2o_batch_together },
     { "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
       shape_select_scatter, .lower = lower_select_scatter, .roles = "index:place",
-      .indexing = true },
+      .indexing = true,
+      .batch = p2o_batch_together },
     { "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-      shape_diagonal_scatter, .lower = lower_diagonal_scatter },
+      shape_diagonal_scatter, .lower = lower_diagonal_scatter,
+      .batch = p2o_batch_together },
     { 0 },
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "aten/infer.h"
+#include "aten/vmap.h"
 #include "base/num.h"
 #include "dyn/allowed.h"
 #include "dyn/constant.h"
@@ -800,5 +801,5 @@ bool p2o_settle(const Lineup *l, Bindings *b)
                    .readings = { .arena = p->arena }, .errors = p2o_diags_errors(p->diags) };
     return p2o_range_collect(p, b) &&
            (has_sites(p, b) ? settle_sites(&s) : holds_against_checks(&s)) &&
-           p2o_range_check(p, b) && pin_sizes(p, b);
+           p2o_range_check(p, b) && pin_sizes(p, b) && p2o_vmap(l->ops, p, b);
 }

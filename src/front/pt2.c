@@ -11,6 +11,13 @@
 
 enum { NEWEST_MAJOR = 8 };
 
+/* A constant without values: see drop_idle. */
+typedef struct Unreal {
+    Var        *var;
+    WeightSet  *from;
+    const char *fqn;
+} Unreal;
+
 typedef struct Pt2File {
     Pt2         pt2;
     const char *root;
@@ -19,6 +26,7 @@ typedef struct Pt2File {
     WeightSet   weights, constants;
     Map         flat;                   /* 2.1: a graph input -> its weight's name, as Json */
     Pt2Graph    main;
+    VEC(Unreal) unreal;
 } Pt2File;
 
 static const ZipEntry *find_record(const Pt2File *f, const char *root, const char *dir, Str model,
@@ -198,6 +206,10 @@ static void add_weight(Pt2File *f, const char *name, const char *fqn, bool is_co
     /* Before 2.3 the file does not say which buffers are not persistent. */
     if (!p2o_pt2_weights_have(from, fqn) && p2o_pt2_weights_have(other, fqn))
         from = other;
+    if (is_constant && p2o_pt2_weight_is_unreal(from, fqn)) {
+        VEC_PUSH(r->arena, &f->unreal, ((Unreal){ v, from, fqn }));
+        return;
+    }
     v->tensor = p2o_pt2_weight(r, from, fqn);
     v->fqn = fqn;
     VEC_PUSH(r->arena, &r->program->weights, v);
@@ -514,6 +526,70 @@ static void read_outputs(Pt2File *f, const Json *sig)
         name_outputs(f, &leaves);
 }
 
+static void mark_used(const Arg *x, bool *used)
+{
+    if (x->kind == ARG_VAR)
+        used[x->var->id] = true;
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        mark_used(&x->items[i], used);
+}
+
+static bool takes_any(const Arg *x, const bool *vars)
+{
+    bool takes = x->kind == ARG_VAR && vars[x->var->id];
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n && !takes; i++)
+        takes = takes_any(&x->items[i], vars);
+    return takes;
+}
+
+/* Whether each call has a result that is asked for, or is there for something else. */
+static bool *used_calls(const Program *p, bool *vars)
+{
+    const Body *b = p->main;
+    bool       *calls = NEW_N(p->arena, bool, b->calls.n + 1);
+    for (size_t i = 0; i < b->outputs.n; i++)
+        mark_used(&b->outputs.at[i], vars);
+    for (size_t i = b->calls.n; i-- > 0;) {
+        const Call *c = b->calls.at[i];
+        calls[i] = c->nouts == 0;
+        for (int k = 0; k < c->nouts; k++)
+            calls[i] |= c->outs[k] && vars[c->outs[k]->id];
+        for (int k = 0; k < c->nargs; k++)
+            calls[i] |= c->args[k].kind == ARG_BODY;
+        for (int k = 0; k < c->nargs && calls[i]; k++)
+            mark_used(&c->args[k], vars);
+    }
+    return calls;
+}
+
+/* Tracing torch.vmap leaves calls behind that nobody uses, on constants that have no values. */
+static void drop_idle(Pt2File *f)
+{
+    Pt2  *r = &f->pt2;
+    Body *b = r->program->main;
+    bool *used = NEW_N(r->arena, bool, (size_t)r->program->nvar + 1);
+    bool *unreal = NEW_N(r->arena, bool, (size_t)r->program->nvar + 1);
+    bool *calls = used_calls(r->program, used);
+    for (size_t i = 0; i < f->unreal.n; i++) {
+        unreal[f->unreal.at[i].var->id] = true;
+        if (used[f->unreal.at[i].var->id])
+            p2o_pt2_weight(r, f->unreal.at[i].from, f->unreal.at[i].fqn);      /* says why not */
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < b->calls.n; i++) {
+        Call *c = b->calls.at[i];
+        bool  idle = false;
+        for (int k = 0; k < c->nargs && !calls[i]; k++)
+            idle |= takes_any(&c->args[k], unreal);
+        for (int k = 0; k < c->nouts && idle; k++)
+            if (c->outs[k])
+                unreal[c->outs[k]->id] = true;
+        if (!idle)
+            b->calls.at[n++] = c;
+    }
+    b->calls.n = n;
+}
+
 static Program *read_program(Pt2File *f, Dims *t)
 {
     Pt2 *r = &f->pt2;
@@ -533,6 +609,8 @@ static Program *read_program(Pt2File *f, Dims *t)
     read_inputs(f, sig);
     p2o_pt2_calls(r, &f->main);
     read_outputs(f, sig);
+    if (f->unreal.n)
+        drop_idle(f);
     return p2o_pt2_failed(r) ? NULL : r->program;
 }
 

@@ -81,6 +81,8 @@ void p2o_pt2_weights_config(Pt2 *r, WeightSet *w, const ZipEntry *e, const char 
 /* A nested torch.save of a dict. */
 void p2o_pt2_weights_saved(Pt2 *r, WeightSet *w, const ZipEntry *e);
 void p2o_pt2_weights_given(Pt2 *r, WeightSet *w, const char *fqn, const Tensor *t);
+/* No values are stored: left out, or of sizes that are no numbers. */
+bool p2o_pt2_weight_is_unreal(const WeightSet *w, const char *fqn);
 bool p2o_pt2_weights_have(const WeightSet *w, const char *fqn);
 /* NULL after a diagnostic. */
 const Tensor *p2o_pt2_weight(Pt2 *r, WeightSet *w, const char *fqn);

@@ -165,6 +165,17 @@ static const Tensor *configured_weight(Pt2 *r, WeightSet *w, const WeightEntry *
     return p2o_tensor_check(t, &why) ? t : bad_weight(r, fqn, why);
 }
 
+bool p2o_pt2_weight_is_unreal(const WeightSet *w, const char *fqn)
+{
+    const WeightEntry *x = p2o_map_get(&w->entries, str_of(fqn));
+    const Json        *meta = x && x->meta ? p2o_pt2_get(x->meta, "tensor_meta") : NULL;
+    const Json        *sizes = p2o_pt2_get(meta, "sizes");
+    for (uint32_t i = 0; sizes && sizes->kind == JSON_LIST && i < sizes->n; i++)
+        if (p2o_pt2_get(&sizes->items[i], "as_expr"))
+            return true;
+    return !x;
+}
+
 bool p2o_pt2_weights_have(const WeightSet *w, const char *fqn)
 {
     return p2o_map_get(&w->entries, str_of(fqn)) != NULL;

@@ -491,6 +491,75 @@ class WholePools(nn.Module):
                 F.avg_pool2d(x, (2, w), padding=(1, 0), count_include_pad=False))
 
 
+def over_pairs(f, n):
+    """f of n indices, over every combination of them."""
+    for k in reversed(range(n)):
+        f = torch.vmap(f, in_dims=tuple(0 if i == k else None for i in range(n)), out_dims=0)
+    return f
+
+
+@model("vmap_mask", lambda b, s: (torch.randn(b, 2, s, 4), torch.rand(b, s) > 0.3), [(2, 7), (3, 11), (1, 1), (5, 2)],
+       [{0: "batch", 2: "length"}, {0: "batch", 1: "length"}], fixed=PLAN2)
+class VmapMask(nn.Module):
+    """A mask made from functions of (batch, head, query, key), as decoders make theirs."""
+
+    def forward(self, x, known):
+        b, h, s, _ = x.shape
+
+        def seen(i, head, q, k):
+            window = (k <= q) & (k > q - 3)
+            return window.new_ones((), dtype=torch.bool) & window & torch.ops.aten.index(known, [i, k])
+
+        mask = over_pairs(seen, 4)(torch.arange(b), torch.arange(1), torch.arange(s), torch.arange(s))
+        scores = torch.where(mask, x @ x.transpose(-1, -2), -1e4)
+        return scores.softmax(-1) @ x, mask
+
+
+@model("vmap_math", lambda b, s: (torch.randn(b, s, 4), torch.randn(b, 4, 3), torch.randn(s)),
+       [(2, 7), (3, 11), (1, 2), (5, 3)],
+       [{0: "batch", 1: "length"}, {0: "batch"}, {0: "length"}], fixed=PLAN2)
+class VmapMath(nn.Module):
+    """Reductions, products, axes, writes; values that have the axis or lack it, at places of their own."""
+
+    strict = True       # otherwise PyTorch captures no axis but the first
+
+    def forward(self, x, w, y):
+        def one(a, m):
+            p = a @ m + y[:, None]
+            q = p.softmax(0).cumsum(-1).transpose(0, 1) * a.shape[0]
+            z = torch.zeros_like(a)
+            z[0] = a.mean(0)
+            z.add_(a.amax(), alpha=2)
+            return p.sum((0, 1)), q, torch.cat([z, a.flip(0)], 1), a.std() + a.max(dim=1).values, y * 2
+
+        return torch.vmap(one, in_dims=(0, -1), out_dims=(0, 1, -1, 0, 0))(x, w.movedim(0, 2))
+
+
+@model("vmap_index", lambda b, t: (torch.randn(b, 5, 4), torch.randint(0, 4, (b, t)), torch.randint(0, 5, (t,))),
+       [(2, 7), (3, 11), (1, 1), (5, 2)], [{0: "batch"}, {0: "batch", 1: "picks"}, {0: "picks"}], fixed=PLAN2)
+class VmapIndex(nn.Module):
+    """Indices that have the hidden axis, or not, into tensors that have it, or not."""
+
+    def forward(self, x, i, j):
+        table = x[0]
+        both = torch.vmap(lambda a, k: (a[k], torch.ops.aten.index(a, [None, k]), a.index_select(1, k)))(x, i)
+        alone = torch.vmap(lambda k: (table[k], F.embedding(k, table)))(i)
+        plain = torch.vmap(lambda a: torch.ops.aten.index(a, [j, j % 4]))(x)
+        return (*both, *alone, plain, torch.vmap(lambda a, k: a.sum(1).gather(0, k))(x, i))
+
+
+@model("vmap_nest", lambda b, s: (torch.randn(b), torch.randn(s), torch.randn(b, s, 3)),
+       [(2, 7), (3, 11), (1, 2), (5, 3)],
+       [{0: "batch"}, {0: "length"}, {0: "batch", 1: "length"}], fixed=PLAN2)
+class VmapNest(nn.Module):
+    """One inside the other: numbers that meet, rows of rows."""
+
+    def forward(self, a, c, x):
+        grid = torch.vmap(lambda p: torch.vmap(lambda q: torch.where(p > q, p, p - q * 2))(c))(a)
+        rows = torch.vmap(torch.vmap(lambda r: torch.outer(r, r).sum(0) + r.dot(r)))(x)
+        return grid, rows, torch.vmap(lambda r: torch.vmap(lambda q: (r * q).sum(0))(c))(x)
+
+
 def save(folder, name, only=None):
     cls, make, sizes, axes, fixed, one = MODELS[name]
     torch.manual_seed(0)
@@ -524,7 +593,8 @@ def record(m, runs):
 
 def capture(path, m, args, dynamic):
     try:
-        torch.export.save(torch.export.export(m, args, dynamic_shapes=dynamic, strict=False), path)
+        torch.export.save(torch.export.export(m, args, dynamic_shapes=dynamic,
+                                             strict=getattr(m, "strict", False)), path)
         strip(path)
     except Exception as e:
         why = str(e).strip().split("\n")[0][:150]

@@ -525,16 +525,23 @@ static const char *advice_for(const Settling *s, Telling t)
                       "example(%s)), \"more.pt2\")", t.text, t.text);
 }
 
+/* Of a number that no expression gives: one more that it has to give does not help. */
+static const char no_capture_tells[] =
+    "give a capture with dynamic sizes, torch.export.export(.., dynamic_shapes=..): PyTorch keeps "
+    "there how it is computed; or leave that axis fixed";
+
 static void refuse_site(Settling *s, Site *x)
 {
     x->refused = true;
     const Readings *r = own_readings(s, x);
     Evidence        e = evidence_of(s, x);
     Verdict         v = p2o_weigh(&e, r);
-    Telling         t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n,
-                                    r->n ? r : NULL);
+    Telling         t = { 0 };
+    if (r->n || !x->differs)
+        t = p2o_telling(s->prog->arena, s->bind, s->symbols.at, s->symbols.n, r->n ? r : NULL);
     const char *what = p2o_verdict_text(s->prog->arena, &e, &v);
-    p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json, advice_for(s, t),
+    const char *advice = r->n || !x->differs ? advice_for(s, t) : no_capture_tells;
+    p2o_diag_capture(s->prog->diags, DIAG_NOT_DYNAMIC, x->call->loc, t.json, advice,
                      "%s: a number was %s in the capture%s: %s", x->call->target, values_text(s, x),
                      p2o_ncapture(s->bind) > 1 ? "s" : "", what);
 }

@@ -404,7 +404,11 @@ const char *p2o_verdict_because(Arena *a, const Verdict *v)
 static const int64_t telling_sizes[] = { 97, 61, 34, 23, 131, 40, 19, 10, 53, 86, 7, 263, 14, 5, 3,
                                          509, 2, 1021, 1,
                                          48, 96, 24, 72, 120, 60, 36, 144, 84, 108, 132, 12 };
-enum { NTELLING = sizeof telling_sizes / sizeof *telling_sizes };
+enum {
+    NTELLING = sizeof telling_sizes / sizeof *telling_sizes,
+    EACH_SIZE = 400,                        /* then one after another: 40 tells round(n/16) from
+                                             * (n + 8)//16, as hardly any other does */
+};
 
 typedef struct Choice {
     Dims      *dims;
@@ -416,7 +420,9 @@ typedef struct Choice {
 /* Another size for every symbol, inside its range. */
 static int64_t chosen_size(const Choice *c, size_t i)
 {
-    int64_t lo, hi, v = telling_sizes[((size_t)c->turn + 4 * i) % NTELLING];
+    int     later = c->turn - NTELLING;
+    int64_t lo, hi, v = later < 0 ? telling_sizes[((size_t)c->turn + 4 * i) % NTELLING]
+                                  : 2 + (later + 37 * (int64_t)i) % EACH_SIZE;  /* far apart */
     p2o_dim_range(c->dims, c->symbols[i], &lo, &hi);
     if (v < lo)
         v = lo > INT64_MAX - v ? lo : lo + v;   /* a bound that no size reaches */
@@ -466,13 +472,14 @@ static double reading_in_choice(const Choice *c, const Reading *r)
     return p2o_expr_eval(&b, r->expr, 0, &out) ? out : NAN;
 }
 
-/* How many of the readings, and the number, the choice tells from the first. */
+/* How many of the readings, and the number, the choice tells from the first; the next best, which
+ * is what the message names, counts more than all others. */
 static int told_apart(const Choice *c, const Readings *r)
 {
     int    n = 0;
     double first = r->n ? reading_in_choice(c, &r->list[0]) : NAN;
     for (int i = 1; i < r->n; i++)
-        n += reading_in_choice(c, &r->list[i]) != first;
+        n += reading_in_choice(c, &r->list[i]) != first ? i == 1 ? r->n + 1 : 1 : 0;
     return n + (first != r->want[0]);
 }
 
@@ -494,7 +501,7 @@ Telling p2o_telling(Arena *a, Bindings *bind, const Dim *symbols, size_t n, cons
     Choice  c = { .dims = p2o_bindings_dims(bind), .symbols = symbols, .n = n };
     int     best = -1, best_turn = 0;
     Telling t = { 0 };
-    for (c.turn = 0; c.turn < NTELLING; c.turn++) {
+    for (c.turn = 0; c.turn < NTELLING + EACH_SIZE; c.turn++) {
         int     told = r ? told_apart(&c, r) : 0;
         bool    seen = false;
         for (int k = 0; k < p2o_ncapture(bind); k++) {

@@ -20,6 +20,7 @@ typedef struct Options {
     const char *report;
     int         opset;
     p2o_external external;
+    p2o_state   state;
     double      atol, rtol;
     bool        quiet, verify, json;
     bool        without[MOST];          /* of checks: left out */
@@ -29,12 +30,15 @@ typedef struct Options {
 static const char usage_text[] =
     "usage: pt2onnx MODEL.pt2... [OUT.onnx] [options]     "
     "several are captures of one model at different sizes\n"
-    "         --input 'NAME:d0,d1,..'      names, numbers or ? per axis; repeatable\n"
+    "         --input 'NAME:d0,d1,..'      "
+    "names, past+seq, numbers or ? per axis; * in NAME: all like it; repeatable\n"
     "         --dynamic-axes JSON          {\"input\": {\"0\": \"batch\"}} or {\"input\": [0, 1]}\n"
     "         --dim NAME=N | NAME=LO..HI   pin a dim, or state its range; repeatable\n"
     "         --input-names a,b   --output-names y\n"
     "         --opset N                    17 to 23, default 20\n"
     "         --external-data auto|always|never|link\n"
+    "         --state drop|io              "
+    "io: what the program changes becomes inputs and outputs\n"
     "         --verify                     "
     "run the result in ONNX Runtime (with --data or --sizes)\n"
     "         --report FILE.md             how each size became dynamic\n"
@@ -94,6 +98,7 @@ static p2o_conversion *new_handle(Options *o)
     p.on_line = show_line;
     p.opset = o->opset;
     p.external = o->external;
+    p.state = o->state;
     p.dump = o->dump != NULL;
     p2o_conversion *c = p2o_new(&p);
     if (!c)
@@ -463,6 +468,12 @@ static bool set_external(Options *o, const char *v)
     return false;
 }
 
+static bool set_state(Options *o, const char *v)
+{
+    o->state = strcmp(v, "io") == 0 ? P2O_STATE_IO : P2O_STATE_DROP;
+    return o->state == P2O_STATE_IO || strcmp(v, "drop") == 0;
+}
+
 static bool set_number(double *out, const char *v)
 {
     char *end;
@@ -501,6 +512,7 @@ static int take_value(Options *o, const char *name, const char *v)
     if (!strcmp(name, "--report")) return set_text(&o->report, v);
     if (!strcmp(name, "--opset")) return set_opset(o, v);
     if (!strcmp(name, "--external-data")) return set_external(o, v);
+    if (!strcmp(name, "--state")) return set_state(o, v);
     if (!strcmp(name, "--atol")) return set_number(&o->atol, v);
     if (!strcmp(name, "--rtol")) return set_number(&o->rtol, v);
     return -1;

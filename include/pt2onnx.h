@@ -64,6 +64,13 @@ typedef enum p2o_external {
     P2O_EXTERNAL_LINK               /* weights stay in the saved program; the model points there */
 } p2o_external;
 
+typedef enum p2o_state {
+    P2O_STATE_DROP,                 /* a note says what the model does not return */
+    P2O_STATE_IO                    /* a buffer "n" that the program changes is an input "n", whose
+                                     * default is its value, and an output "n.next"; an input that
+                                     * it changes has an output "x.next" */
+} p2o_state;
+
 typedef struct p2o_options {
     size_t       size;              /* set by p2o_options_init */
     void        *user;              /* passed to the callbacks */
@@ -74,6 +81,7 @@ typedef struct p2o_options {
     int          opset;             /* 17 to 23 */
     p2o_external external;
     int          dump;              /* nonzero: keep each stage's text for p2o_dump */
+    p2o_state    state;
 } p2o_options;
 
 P2O_API const char *p2o_version(void);
@@ -136,6 +144,11 @@ P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
  * "ones": [...]}; ones are further checks, at sizes of 1. */
 P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
+/* What inputs will be called.  {"in_spec": the arguments' tree as torch.utils._pytree writes it,
+ * "names": ["past_key_values_key_cache_0", ..], a name for each leaf by its path} gives
+ * ["past_key_values.0.key", ..]: a cache's parts by their layers. */
+P2O_API p2o_status p2o_port_names(p2o_conversion *c, const char *json, const char **names);
+
 P2O_API p2o_status p2o_convert(p2o_conversion *c);
 P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);
 /* In one piece, at most 2 GB; write returns 0 when it failed. */
@@ -148,8 +161,9 @@ P2O_API const p2o_diagnostic *p2o_diag_at(const p2o_conversion *c, size_t i);
 /* Texts for people.  NULL when there is none yet.  Stages: "program", "types", "graph", "opt". */
 P2O_API const char *p2o_dump(p2o_conversion *c, const char *stage);
 P2O_API const char *p2o_summary(p2o_conversion *c);     /* inputs and outputs after convert */
-/* {"inputs": [{"name", "dtype", "dims"}], "outputs": [...], "nodes", "opset", "dims"}: the model's
- * ports, a size an integer or text, and what the metadata says of the dims. */
+/* {"inputs": [{"name", "dtype", "dims"}], "outputs": [...], "state": {"n": "n.next"}, "nodes",
+ * "opset", "dims"}: the model's ports, a size an integer or text, inputs whose new values are
+ * outputs, and what the metadata says of the dims. */
 P2O_API const char *p2o_signature(p2o_conversion *c);
 P2O_API const char *p2o_report(p2o_conversion *c);      /* how each size became dynamic; Markdown */
 P2O_API const char *p2o_ops_text(p2o_conversion *c);

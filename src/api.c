@@ -9,6 +9,7 @@
 #include "aten/functional.h"
 #include "aten/infer.h"
 #include "aten/lower.h"
+#include "aten/state.h"
 #include "base/num.h"
 #include "dyn/declare.h"
 #include "dyn/onnx_sizes.h"
@@ -520,6 +521,28 @@ p2o_status p2o_plan(p2o_conversion *c, const char **json)
     return guarded(c, step_plan, json);
 }
 
+typedef struct NamesStep {
+    const char  *json;
+    const char **names;
+} NamesStep;
+
+static p2o_status step_port_names(p2o_conversion *c, const void *arg)
+{
+    const NamesStep *s = arg;
+    size_t           errors = p2o_diags_errors(c->diags);
+    const Json      *j = p2o_json_parse(c->diags, str_of(s->json), "names");
+    Buf              b = { .arena = c->arena };
+    if (j && p2o_pt2_port_names(c->diags, j, &b))
+        *s->names = b.at;
+    return result_of(c, errors);
+}
+
+p2o_status p2o_port_names(p2o_conversion *c, const char *json, const char **names)
+{
+    *names = NULL;
+    return guarded(c, step_port_names, &(NamesStep){ json, names });
+}
+
 static const char **name_list(p2o_conversion *c, const char *text, size_t *n)
 {
     VEC(const char *) names = { 0 };
@@ -563,6 +586,43 @@ static Str declared_input(p2o_conversion *c, Str name)
         k++;
     }
     return name;
+}
+
+/* Of an input or output, as the user may call it: its own name, or the new one. */
+static bool is_called(Str pattern, const char *name, const char *renamed)
+{
+    return p2o_str_like(str_of(name), pattern) ||
+           (renamed && p2o_str_like(str_of(renamed), pattern));
+}
+
+static bool is_pattern(Str name) { return memchr(name.p, '*', name.n) != NULL; }
+
+/* The own names of the inputs, or else outputs, that a pattern means; none are refused. */
+static Texts matching_ports(p2o_conversion *c, Str pattern, bool outputs_too, bool *are_outputs)
+{
+    Texts          found = { 0 };
+    const Program *p = c->program;
+    for (size_t i = 0, k = 0; i < p->inputs.n; i++) {
+        const InputSpec *s = &p->inputs.at[i];
+        const char      *renamed = s->var && k < c->ninput_name ? c->input_names[k] : NULL;
+        if (s->var && is_called(pattern, s->name, renamed))
+            VEC_PUSH(c->arena, &found, s->name);
+        k += s->var != NULL;
+    }
+    *are_outputs = !found.n;
+    for (size_t i = 0, k = 0; outputs_too && *are_outputs && i < p->outputs.n; i++) {
+        const OutputSpec *s = &p->outputs.at[i];
+        const char       *renamed = k < c->noutput_name ? c->output_names[k] : NULL;
+        if (s->kind != OUT_USER || s->value.kind == ARG_NONE)
+            continue;
+        if (is_called(pattern, s->name, renamed))
+            VEC_PUSH(c->arena, &found, renamed ? renamed : s->name);
+        k++;
+    }
+    if (!found.n)
+        p2o_diag_advise(c->diags, DIAG_MISUSE, 0, p2o_input_list(p), "no %s matches '%.*s'",
+                        outputs_too ? "input or output" : "input", STR_ARG(pattern));
+    return found;
 }
 
 static bool is_output_name(p2o_conversion *c, Str name)
@@ -615,20 +675,43 @@ static void declare_json(p2o_conversion *c, const char *text)
     for (uint32_t i = 0; i < j->n; i++) {
         const JsonMember *m = &j->members[i];
         Str               input = declared_input(c, m->key);
-        bool              known = false;
+        bool              known = false, outputs;
         for (size_t k = 0; k < c->program->inputs.n; k++)
             known |= str_is(input, c->program->inputs.at[k].name);
-        bool is_output = !known && is_output_name(c, m->key);
-        if (m->value.kind == JSON_OBJ || m->value.kind == JSON_LIST)
-            declare_axes_of(c, input, is_output, &m->value);
-        else
+        if (m->value.kind != JSON_OBJ && m->value.kind != JSON_LIST) {
             p2o_diag(c->diags, DIAG_MISUSE, 0,
                      "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
+        } else if (known || !is_pattern(m->key)) {
+            declare_axes_of(c, input, !known && is_output_name(c, m->key), &m->value);
+        } else {
+            Texts ports = matching_ports(c, m->key, true, &outputs);
+            for (size_t k = 0; k < ports.n; k++)
+                declare_axes_of(c, str_of(ports.at[k]), outputs, &m->value);
+        }
     }
 }
 
 /* "batch=4": of an ONNX model a number takes a size's place once all sizes are settled. */
 static bool is_pin(const char *spec) { return !strstr(spec, ".."); }
+
+/* "x:batch,seq", "past.*:batch,?".  False: an ONNX input without a shape, reported. */
+static bool declare_spec(p2o_conversion *c, Str spec)
+{
+    Str   dims, name = p2o_str_trim(p2o_str_cut(spec, ':', &dims));
+    bool  outputs;
+    Texts ports = { 0 };
+    if (is_pattern(name))
+        ports = matching_ports(c, name, false, &outputs);
+    else
+        VEC_PUSH(c->arena, &ports, p2o_str_dup(c->arena, declared_input(c, name)));
+    for (size_t i = 0; i < ports.n; i++) {
+        if (c->onnx && !p2o_onnx_has_shape(c->onnx, str_of(ports.at[i])))
+            return false;
+        p2o_declare_input(c->program, c->bindings,
+                          str_of(p2o_printf(c->arena, "%s:%.*s", ports.at[i], STR_ARG(dims))));
+    }
+    return true;
+}
 
 static void declare_all(p2o_conversion *c)
 {
@@ -636,16 +719,12 @@ static void declare_all(p2o_conversion *c)
     for (size_t i = 0; i < c->ranges.n; i++)
         if (!c->onnx || !is_pin(c->ranges.at[i]))
             p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
-    for (size_t i = 0; i < c->inputs.n; i++) {
-        Str dims, name = p2o_str_trim(p2o_str_cut(str_of(c->inputs.at[i]), ':', &dims));
-        name = declared_input(c, name);
-        if (c->onnx && !p2o_onnx_has_shape(c->onnx, name))
+    for (size_t i = 0; i < c->inputs.n; i++)
+        if (!declare_spec(c, str_of(c->inputs.at[i])))
             return;
-        p2o_declare_input(p, c->bindings,
-                          str_of(p2o_printf(c->arena, "%.*s:%.*s", STR_ARG(name), STR_ARG(dims))));
-    }
     for (size_t i = 0; i < c->axes.n; i++)
         declare_json(c, c->axes.at[i]);
+    p2o_declare_expressions(p, c->bindings);
     p2o_declare_ints(p, c->bindings);
     p2o_declare_rest(p);
 }
@@ -682,7 +761,8 @@ static bool line_up(p2o_conversion *c, Lineup *l)
 {
     bool ok = true;
     for (int i = 0; i < c->nprogram; i++)
-        ok &= p2o_functional(operators(c), c->programs[i]);
+        ok &= p2o_functional(operators(c), c->programs[i]) &&
+              (c->options.state == P2O_STATE_DROP || p2o_keep_state(c->programs[i]));
     *l = (Lineup){ .ops = operators(c), .p = c->programs, .n = c->nprogram };
     return ok && (c->nprogram == 1 || p2o_line_up_inputs(c->programs, c->nprogram, c->bindings)) &&
            p2o_line_up(l, c->bindings);
@@ -810,6 +890,8 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     keep_declared_names(c, g);
     name_output_axes(c, g);
     p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings, g));
+    if (p2o_state_json(g))
+        p2o_graph_meta(g, "pt2onnx.state", p2o_state_json(g));
     if (!wrong)
         c->graph = g;
     return result_of(c, errors);
@@ -848,9 +930,12 @@ static bool tensor_is_intact(p2o_conversion *c, Map *seen, const Tensor *t)
 static bool weights_are_intact(p2o_conversion *c)
 {
     Map seen = { .arena = c->arena };
-    for (size_t i = 0; c->options.external != P2O_EXTERNAL_LINK && i < c->graph->inits.n; i++) {
-        const Value *v = c->graph->inits.at[i];
-        if (v->tensor && !tensor_is_intact(c, &seen, v->tensor)) {
+    const Graph *g = c->graph;
+    for (size_t i = 0; c->options.external != P2O_EXTERNAL_LINK && i < g->inits.n + g->inputs.n;
+         i++) {
+        const Value  *v = i < g->inits.n ? g->inits.at[i] : g->inputs.at[i - g->inits.n];
+        const Tensor *t = v->initial ? v->initial : v->tensor;
+        if (t && !tensor_is_intact(c, &seen, t)) {
             p2o_diag(c->diags, DIAG_BAD_FILE, 0,
                      "the weight '%s' is damaged: its checksum differs from the archive's",
                      v->name ? v->name : "?");

@@ -118,6 +118,24 @@ static void put_ports(Buf *b, const Graph *g, Value *const *v, size_t n)
     }
 }
 
+const char *p2o_state_json(const Graph *g)
+{
+    Buf         out = { .arena = g->arena }, *b = &out;
+    const char *sep = "";
+    p2o_puts(b, "{");
+    for (size_t i = 0; i < g->inputs.n; i++) {
+        if (!g->inputs.at[i]->next)
+            continue;
+        p2o_puts(b, sep);
+        put_quoted(b, g->inputs.at[i]->name);
+        p2o_puts(b, ":");
+        put_quoted(b, g->inputs.at[i]->next);
+        sep = ",";
+    }
+    p2o_puts(b, "}");
+    return *sep ? out.at : NULL;
+}
+
 const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g)
 {
     Buf    out = { .arena = p->arena };
@@ -128,7 +146,8 @@ const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g)
     put_ports(&out, g, g->inputs.at, g->inputs.n);
     p2o_puts(&out, "],\"outputs\":[");
     put_ports(&out, g, g->outputs.at, g->outputs.n);
-    p2o_putf(&out, "],\"nodes\":%zu,\"opset\":%d,\"dims\":%s}", nodes, g->opset,
-             p2o_dims_json(p, b, g));
+    const char *state = p2o_state_json(g);
+    p2o_putf(&out, "],\"state\":%s,\"nodes\":%zu,\"opset\":%d,\"dims\":%s}", state ? state : "{}",
+             nodes, g->opset, p2o_dims_json(p, b, g));
     return out.at;
 }

@@ -17,6 +17,9 @@ const char *p2o_report_file(Diags *d, Dims *t, Ops *o, Source *s, FileKind k, Zi
 const char *p2o_dims_json(Program *p, Bindings *b, const Graph *g);
 
 /* The model's inputs and outputs, and the above. */
+/* Metadata "pt2onnx.state": {input: output}, what is fed back from run to run.  NULL: nothing. */
+const char *p2o_state_json(const Graph *g);
+
 const char *p2o_signature_json(Program *p, Bindings *b, const Graph *g);
 
 /* How each size became what it is, as Markdown. */

@@ -99,6 +99,10 @@ expect 4 'the model needs s[0-9]* % 2 = 0 .*say 1 = 0' "$top/test/model/data/gua
 expect 4 'the model needs 4 <= s[0-9]* .*say 4 <= 2' "$top/test/model/data/guarded.pt2" "$dir/no.onnx" --input x:b,3 --dim b=2
 expect 0 'float32\[6, 3\]' "$top/test/model/data/guarded.pt2" "$dir/g.onnx" --input x:b,3 --dim b=6
 
+# all inputs like a name
+expect 0 'input: float32\[n, 10\]' "$ex/linear.pt2" "$dir/like.onnx" --input 'in*:n,10'
+expect 0 'input: float32\[n, 10\]' "$ex/linear.pt2" "$dir/like.onnx" --dynamic-axes '{"*put": {"0": "n"}}'
+
 # usage errors: 1
 expect 1 'usage: pt2onnx MODEL'
 expect 0 'usage: pt2onnx MODEL' --help
@@ -108,7 +112,11 @@ expect 1 'no value for: --input' "$ex/linear.pt2" --input
 expect 1 'opset 99' "$ex/linear.pt2" "$dir/x.onnx" --opset 99
 expect 1 'no input is called' "$ex/linear.pt2" "$dir/x.onnx" --input 'y:a,b'
 expect 1 'has 2 axes' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a,b,c'
-expect 1 'is no name' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a-b,10'
+expect 1 'no axis is called b' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a-b,10'
+expect 1 'is no name' "$ex/linear.pt2" "$dir/x.onnx" --input 'input:a b,10'
+expect 1 'no input matches' "$ex/linear.pt2" "$dir/x.onnx" --input 'in*x:a,10'
+expect 1 'no input or output matches' "$ex/linear.pt2" "$dir/x.onnx" --dynamic-axes '{"x*": [0]}'
+expect 1 'a bad value for: --state' "$ex/linear.pt2" "$dir/x.onnx" --state keep
 expect 1 'expected' "$ex/linear.pt2" "$dir/x.onnx" --dynamic-axes '{"input": 3}'
 expect 1 'no axis 7' "$ex/linear.pt2" "$dir/x.onnx" --dynamic-axes '{"input": [7]}'
 expect 1 'no size or range' "$ex/linear.pt2" "$dir/x.onnx" --dim 'b=x'

@@ -5,12 +5,13 @@ Captures and probes take fake tensors: a size costs nothing, and values never ma
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import logging
 import sys
 import warnings
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch._subclasses import FakeTensorMode
@@ -18,12 +19,15 @@ from torch.fx.experimental import _config as symbolic_config
 from torch.overrides import TorchFunctionMode
 from torch.fx.experimental.symbolic_shapes import (DimDynamic, ShapeEnv,
                                                    StatelessSymbolicContext)
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._errors import CaptureError
 from ._example import Example, Sizes
+from ._failure import explained, muted
 from ._program import is_unreal
 from ._state import State, is_own
+from ._trees import Classes
 
 STRICT_STEPS = 2000             # lines of Python that strict export reads in some seconds
 
@@ -82,8 +86,9 @@ class _Count(TorchDispatchMode):
 class Subject:
     """A model and its example.  Every run finds the model as the first did."""
 
-    def __init__(self, model: torch.nn.Module, example: Example) -> None:
-        self.model, self.example = model, example
+    def __init__(self, model: torch.nn.Module, example: Example,
+                 classes: Optional[Classes] = None) -> None:
+        self.model, self.example, self.classes = model, example, classes or Classes()
         self._state = State(model)
         unreal = [t for t in [*model.parameters(), *model.buffers()] if is_unreal(t)]
         self.unreal = bool(unreal)
@@ -91,6 +96,7 @@ class Subject:
         self._meta = self.unreal and self._mode is None
         self._mode = self._mode or FakeTensorMode(shape_env=ShapeEnv(),
                                                   allow_non_fake_inputs=True)
+        self.kept: Sequence[str] = ()       # inputs and buffers whose new values are outputs
         self._fake_runs: Optional[bool] = None          # not known yet
         self._example_calls = 0
 
@@ -114,7 +120,28 @@ class Subject:
                  for name, x in ((n, leaves[k]) for k, n in self.example.names.items())}
         args, kwargs = self.example.call_arguments(leaves)
         with self._restored():
-            return feeds, self.model(*args, **kwargs)
+            out = self.model(*args, **kwargs)
+            self.classes.found(out)
+            given = {n: leaves[k] for k, n in self.example.names.items()}
+            out = [out, *(self._now(name, given) for name in self.kept)] if self.kept else out
+            # Copies: what is a buffer is put back to what it was.
+            return feeds, pytree.tree_map(
+                lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, out)
+
+    def has(self, name: str) -> bool:
+        """Whether an input or a tensor of the model is called so."""
+        given = {n: self.example.leaves[k] for k, n in self.example.names.items()}
+        try:
+            return isinstance(self._now(name, given), torch.Tensor)
+        except AttributeError:
+            return False
+
+    def _now(self, name: str, given: Dict[str, Any]) -> Any:
+        """The value of an input or buffer."""
+        if name in given:
+            return given[name]
+        *path, last = name.split(".")
+        return getattr(functools.reduce(getattr, path, self.model), last)
 
     def run_program(self, ep: torch.export.ExportedProgram, sizes: Sizes) -> Any:
         args, kwargs = self.example.call_arguments(self.example.at(sizes))
@@ -124,7 +151,8 @@ class Subject:
     def _probe(self, sizes: Sizes) -> int:
         args, kwargs = self.example.call_arguments(self._fakes(sizes))
         with self._restored(), self._mode, _Count() as count:
-            self.model(*args, **kwargs)
+            out = self.model(*args, **kwargs)
+        self.classes.found(out)
         return count.calls
 
     def calls_at(self, sizes: Sizes) -> int:
@@ -199,14 +227,13 @@ class Subject:
             raise CaptureError("strict export: Python loops are too long to be read step by step")
         args, kwargs = self.example.call_arguments(leaves)
         try:
-            with self._restored(), contextlib.nullcontext() if strict else _Decided():
+            with self._restored(), muted(), contextlib.nullcontext() if strict else _Decided():
                 return torch.export.export(self.model, args, kwargs or None,
                                            dynamic_shapes=shapes, strict=strict)
         except Exception as e:
             if strict:
                 torch._dynamo.reset()
-            raise CaptureError("torch.export cannot capture the model: %s: %s" % (
-                type(e).__name__, str(e).strip())) from e
+            raise explained(e) from e
 
     def _own_steps(self, sizes: Sizes) -> int:
         """How many lines of Python a run takes in code that is not PyTorch's."""

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import math
+import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
 
-from ._errors import UsageError
+from ._errors import InputError, UsageError
+from ._library import Conversion
 from ._program import is_unreal
+from ._serialize import tree_text
 
 Sizes = Dict[str, int]
 
@@ -44,7 +48,11 @@ def _resized(t: torch.Tensor, axis: int, n: int) -> torch.Tensor:
     if have == 0:
         shape = list(t.shape)
         shape[axis] = n
-        return torch.zeros(shape, dtype=t.dtype, device=t.device)
+        out = torch.zeros(shape, dtype=t.dtype, device=t.device)
+        if not t.is_floating_point() or is_unreal(t):
+            return out
+        each = torch.arange(out.numel(), device=t.device, dtype=torch.float64)      # no two alike
+        return (each * 0.6180339887 % 1 - 0.5).view(shape).to(t.dtype)
     index = torch.arange(n, device=t.device)
     out = t.index_select(axis, index % have)
     if t.is_floating_point() and not is_unreal(t):  # no two rounds alike: smaller, of the same sign
@@ -133,6 +141,7 @@ class Example:
         self.symbols: Dict[str, Symbol] = {}
         self.derived: List[Tuple[int, int, Expression]] = []
         self.given = list(input_names or [])
+        self.cached: Set[int] = set()           # leaves that are keys or values of attention
         self.own_names = self._own_names(model, [path for path, _ in paths])
 
     @property
@@ -163,16 +172,43 @@ class Example:
                 else:
                     keys[0] = "input_%d" % k
             names.append("_".join(keys))
-        return names
+        self._plain = names
+        return self._by_layers(names)
+
+    def _by_layers(self, names: List[str]) -> List[str]:
+        """past_key_values.0.key for what is in a cache."""
+        fields: Dict[str, Any] = {}
+        spec = tree_text(self.spec, fields)
+        if spec is None:                        # a class that cannot be saved
+            return names
+        try:
+            with Conversion() as c:
+                said = c.port_names(spec, fields, names)
+        except InputError:                      # keys that are no names
+            return names
+        self.cached = {k for k, name in enumerate(said) if name != names[k]}
+        return said
+
+    def may_be_none(self, name: str) -> bool:
+        """A size of caches alone: at the first step they hold nothing."""
+        places = self.symbols[name].places
+        return bool(places) and all(leaf in self.cached for leaf, _ in places)
+
+    def like(self, pattern: str) -> List[int]:
+        """The inputs whose names a pattern with * means."""
+        known = re.compile(".*".join(map(re.escape, pattern.split("*"))))
+        return [leaf for leaf in self.ports
+                if known.fullmatch(self.names[leaf]) or known.fullmatch(self.own_names[leaf])]
 
     def leaf_of(self, name: str) -> Optional[int]:
         names = self.names
         for leaf in self.ports:
             if names[leaf] == name:
                 return leaf
-        for leaf in self.ports:
-            if self.own_names[leaf] == name:
-                return leaf
+        for own in (self.own_names, self._plain):
+            for leaf in self.ports:
+                if own[leaf] == name:
+                    return leaf
         return None
 
     def declare_int(self, leaf: int, name: Optional[str], low: int = 0,
@@ -286,6 +322,9 @@ class Example:
             for leaf, axis in s.places:
                 if axis is not None:
                     out.setdefault(self.names[leaf], {})[axis] = s.name
+        for leaf, axis, e in self.derived:
+            if all(self.symbols[n].places for n in e.names):
+                out.setdefault(self.names[leaf], {})[axis] = e.text
         return out
 
 
@@ -297,10 +336,12 @@ def declare_axes(example: Example, axes: Mapping[str, Any],
         if not isinstance(spec, Mapping):
             spec = {a: None for a in spec}
         leaf = example.leaf_of(name)
-        if leaf is not None:
-            for axis, label in spec.items():
-                example.declare(leaf, int(axis), label if label is None else str(label))
-        elif name in output_names or not output_names:
+        leaves = example.like(name) if leaf is None and "*" in name else \
+            [] if leaf is None else [leaf]
+        if leaves:
+            for one, (axis, label) in itertools.product(leaves, spec.items()):
+                example.declare(one, int(axis), label if label is None else str(label))
+        elif name in output_names or not output_names or "*" in name:
             outputs[name] = {int(a): n for a, n in spec.items() if n}
         else:
             raise UsageError("dynamic_axes: '%s' is neither an input (%s) nor an output (%s)" % (

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
+import threading
 import warnings
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -22,6 +24,7 @@ LEGACY = frozenset("""export_params training operator_export_type do_constant_fo
     backend export_options""".split())
 
 
+_one_at_a_time = threading.RLock()      # captures: PyTorch's own state, the model's, the classes
 FAILURES = CaptureError, DynamicError, InputError, UnsupportedError, VerificationError
 
 
@@ -52,8 +55,10 @@ class _Steps:
 class _Request:
     """What the user asks of any model, however it is captured."""
 
-    def __init__(self, opset: Optional[int], external: Any, output_names: Sequence[str]) -> None:
+    def __init__(self, opset: Optional[int], external: Any, output_names: Sequence[str],
+                 state: str) -> None:
         self.opset, self.external, self.output_names = opset, external, list(output_names)
+        self.state = state
         self.input_names: List[str] = []
         self.axes: Dict[str, Dict[int, str]] = {}
         self.output_axes: Dict[str, Dict[int, str]] = {}
@@ -93,9 +98,10 @@ class _Request:
     def _convert(self, read: Sequence[Callable[[Conversion], None]],
                  checks: Sequence[Callable[[Conversion], None]],
                  pinned: Sequence[str]) -> Conversion:
-        axes = {port: {k: n for k, n in named.items() if n not in pinned}
+        stays = re.compile(r"\b(%s)\b" % "|".join(map(re.escape, pinned)))
+        axes = {port: {k: n for k, n in named.items() if not (pinned and stays.search(n))}
                 for port, named in self.axes.items()}
-        c = Conversion(self.opset, self.external)
+        c = Conversion(self.opset, self.external, self.state)
         try:
             for r in read:
                 r(c)
@@ -165,7 +171,8 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
                  for k in ("inputs", "outputs")}
         result = Result(path=os.fspath(f) if f is not None and not hasattr(f, "write") else None,
                         inputs=ports["inputs"], outputs=ports["outputs"],
-                        dims=s["dims"]["symbols"], opset=s["opset"], nodes=s["nodes"],
+                        state=s["state"], dims=s["dims"]["symbols"], opset=s["opset"],
+                        nodes=s["nodes"],
                         notes=[*notes,
                                *(d for d in conversion.diagnostics() if d.severity != "error")],
                         report=conversion.report(), check=checks,
@@ -193,30 +200,36 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
                    dynamic_shapes: Any, weights: Any, request: _Request, verify: bool,
                    tol: Tolerances, verbose: bool, report: Any) -> Result:
     from ._capture import Subject, untouched
+    from ._wrappers import inner, unwrapped
     from ._example import Example, bind_arguments, declare_axes, declare_shapes
     from ._module import Module
+    from ._trees import classes, refuse_counting
     from ._weights import load_weights
 
-    args, kwargs = bind_arguments(model, args, kwargs)
-    example = Example(model, args, kwargs, input_names)
-    if dynamic_shapes is not None:
-        declare_shapes(example, model, dynamic_shapes)
-    if dynamic_axes:
-        request.output_axes = declare_axes(example, dynamic_axes, request.output_names)
-    example.resolve()
-    request.declare(example)
-    steps = _Steps(verbose)
-    try:
-        with untouched(model):
-            subject = Subject(model, example)
-            if subject.unreal and verify:
-                warnings.warn("the model has no values: the file was not compared with PyTorch",
-                              stacklevel=3)
-            verify = verify and not subject.unreal and _have_runtime()
-            module = Module(subject, request, load_weights(weights), tol, steps)
-            return _first_way(module, f, verify, verbose, report)
-    finally:
-        steps.done()
+    model = inner(model)
+    with _one_at_a_time, unwrapped(model), classes() as known:
+        args, kwargs = bind_arguments(model, args, kwargs)
+        known.found((args, kwargs))
+        refuse_counting((args, kwargs))
+        example = Example(model, args, kwargs, input_names)
+        if dynamic_shapes is not None:
+            declare_shapes(example, model, dynamic_shapes)
+        if dynamic_axes:
+            request.output_axes = declare_axes(example, dynamic_axes, request.output_names)
+        example.resolve()
+        request.declare(example)
+        steps = _Steps(verbose)
+        try:
+            with untouched(model):
+                subject = Subject(model, example, known)
+                if subject.unreal and verify:
+                    warnings.warn("the model has no values: the file was not compared with PyTorch",
+                                  stacklevel=3)
+                verify = verify and not subject.unreal and _have_runtime()
+                module = Module(subject, request, load_weights(weights), tol, steps)
+                return _first_way(module, f, verify, verbose, report)
+        finally:
+            steps.done()
 
 
 def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) -> Result:
@@ -255,6 +268,8 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
     # What the last way says is nearest to the user's axes, unless it did not come to that.
     last = next((e for e in reversed(failed) if not isinstance(e, CaptureError)), failed[0])
     others = dict.fromkeys(str(e) for e in failed if str(e) != str(last))
+    if isinstance(last, CaptureError):      # one says what is in the way: the others are its echoes
+        others = {}
     raise type(last)("\nbefore that: ".join([str(last), *others]), last.diagnostics) from last
 
 
@@ -336,7 +351,11 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
         programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m
                     for m in several]
         programs = [p for p in programs if p is not None and p.example_inputs is not None]
-        check = lambda path: _compare_programs(programs, conversion, path, tol)
+
+        def compared(path: str) -> List[Check]:
+            with _one_at_a_time:
+                return _compare_programs(programs, conversion, path, tol)
+        check = compared
     return _finish(conversion, f, check, verbose, report)
 
 
@@ -370,8 +389,8 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
            dynamic_axes: Optional[Mapping[str, Any]] = None, dynamic_shapes: Any = None,
            opset_version: Optional[int] = None, external_data: Union[bool, str, None] = None,
            weights: Any = None, verify: bool = True, atol: Optional[float] = None,
-           rtol: Optional[float] = None, report: Any = None, verbose: Optional[bool] = None,
-           **legacy: Any) -> Result:
+           rtol: Optional[float] = None, report: Any = None, state: str = "drop",
+           verbose: Optional[bool] = None, **legacy: Any) -> Result:
     """Converts a model to ONNX with the axes dynamic that are said to be.
 
     model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several
@@ -379,7 +398,8 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
                     model, to change its sizes
     args, kwargs    one example of the arguments, of any size
     f               a path or a binary file object; None: in memory, see Result.save
-    dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too
+    dynamic_axes    {'x': {0: 'batch', 1: 'length'}} or {'x': [0, 1]}; outputs may be named too;
+                    'past_key_values.*' means all inputs like it
     dynamic_shapes  as torch.export takes it: strings, Dim, AUTO, nested as the arguments are or by
                     name
     external_data   True: weights in f + '.data'; False: never; None: when they pass 1.9 GB
@@ -387,6 +407,8 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
                     them, an index, a folder, or a dict
     verify          compares with PyTorch in ONNX Runtime at several sizes; a difference raises, and
                     no file is left
+    state           'io': buffers and inputs that the model changes get an output 'NAME.next', and
+                    such a buffer is an input with its value as the default; 'drop': not returned
     report          a path or text file for how each size became dynamic
     """
     unknown = sorted(set(legacy) - LEGACY)
@@ -397,7 +419,7 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
                       stacklevel=2)
     loud = verbose is None or bool(verbose)
     tol = Tolerances(atol, rtol)
-    request = _Request(opset_version, external_data, output_names or [])
+    request = _Request(opset_version, external_data, output_names or [], state)
     kind = type(model).__name__
     if (isinstance(model, (str, os.PathLike)) or kind == "ExportedProgram"
             or isinstance(model, (list, tuple))):

@@ -14,6 +14,7 @@ from ._errors import (Diagnostic, DynamicError, InputError, Pt2OnnxError, Unsupp
                       UsageError)
 
 EXTERNAL = {None: 0, "auto": 0, True: 1, "always": 1, False: 2, "never": 2, "link": 3}
+STATES = ("drop", "io")
 _SEVERITIES = ("note", "warning", "error")
 _ERRORS: Dict[int, Type[Pt2OnnxError]] = {-1: UsageError, -2: InputError, -3: UnsupportedError,
                                           -4: DynamicError}
@@ -28,7 +29,8 @@ class _Diagnostic(Structure):
 
 class _Options(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("alloc", c_void_p), ("on_diag", c_void_p),
-                ("on_line", c_void_p), ("opset", c_int), ("external", c_int), ("dump", c_int)]
+                ("on_line", c_void_p), ("opset", c_int), ("external", c_int), ("dump", c_int),
+                ("state", c_int)]
 
 
 class _Weight(Structure):
@@ -75,6 +77,7 @@ def _library() -> ctypes.CDLL:
             getattr(lib, "p2o_" + name).argtypes = [c_void_p, c_char_p]
         lib.p2o_read_program.argtypes = [c_void_p, c_char_p, c_size_t, POINTER(_Weight), c_size_t]
         lib.p2o_convert.argtypes = lib.p2o_read_checks.argtypes = [c_void_p]
+        lib.p2o_port_names.argtypes = [c_void_p, c_char_p, POINTER(c_char_p)]
         lib.p2o_plan.argtypes = [c_void_p, POINTER(c_char_p)]
         lib.p2o_write.argtypes = [c_void_p, _WRITE, c_void_p]
         lib.p2o_diag_count.argtypes, lib.p2o_diag_count.restype = [c_void_p], c_size_t
@@ -110,16 +113,20 @@ def _text(x: Optional[bytes]) -> Optional[str]:
 class Conversion:
     """One model on its way: read, declare, convert, write."""
 
-    def __init__(self, opset: Optional[int] = None, external: object = None) -> None:
+    def __init__(self, opset: Optional[int] = None, external: object = None,
+                 state: str = "drop") -> None:
         self._handle: Optional[int] = None
         self._keep: List[Any] = []          # what the library points at
         if external not in EXTERNAL:
             raise UsageError("external_data is True, False, 'link' or None, not %r" % (external,))
+        if state not in STATES:
+            raise UsageError("state is 'drop' or 'io', not %r" % (state,))
         self._lib = _library()
         options = _Options()
         self._lib.p2o_options_init(byref(options), ctypes.sizeof(options))
         options.opset = options.opset if opset is None else int(opset)
         options.external = EXTERNAL[external]
+        options.state = STATES.index(state)
         self._handle = self._lib.p2o_new(byref(options))
         if not self._handle:
             raise MemoryError("pt2onnx")
@@ -179,6 +186,14 @@ class Conversion:
             self.set_dim(r)
         self._do("plan", byref(said))
         return json.loads(said.value or b"{}")
+
+    def port_names(self, spec: str, fields: Dict[str, Any], names: Sequence[str]) -> List[str]:
+        """Inputs' names by their paths, a cache's parts by their layers; on a handle of its own."""
+        said = c_char_p()
+        self._do("port_names", json.dumps({
+            "in_spec": spec, "treespec_namedtuple_fields": fields,
+            "names": list(names)}).encode(), byref(said))
+        return json.loads(said.value or b"[]")
 
     def set_dynamic_axes(self, axes: Dict[str, Dict[int, str]]) -> None:
         self._do("set_dynamic_axes", json.dumps(

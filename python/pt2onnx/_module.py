@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -107,7 +108,7 @@ class Module:
         self._fixed: Dict[Tuple[int, ...], Tuple[Any, Reader]] = {}
         self._symbolic: Dict[bool, Tuple[Any, Sizes, List[str]]] = {}
         self._pieces: Dict[Tuple[int, ...], Tuple[Any, List[Sizes]]] = {}
-        self._references: Dict[Tuple[int, ...], Any] = {}
+        self._references: Dict[Tuple[Any, ...], Any] = {}
         self._captures: List[Sizes] = []
         self._checks: List[Sizes] = []
         self._grows = False             # the program, with a size
@@ -165,6 +166,7 @@ class Module:
         against captures by tracing, which ran them, or against numbers."""
         self._compares = verify
         if not self.subject.example.symbols:
+            self.plan.check_example()       # as it runs, PyTorch learns what it returns
             yield self.one
             return
         self.choose_sizes()
@@ -443,6 +445,13 @@ class Module:
         except Exception as e:
             return [not_loaded(e)]
         self.notes[:] = [d for d in self.notes if d.kind != "not-a-number"]
+        said = attempt.conversion.signature()
+        lost = [n for n in said["state"] if not self.subject.has(n)]
+        if lost:
+            return [Check({}, False, math.inf, "%s: no input or attribute of the model, so it cannot "
+                          "be compared; give state='drop' or verify=False" % ", ".join(lost))]
+        self.subject.kept = [
+            name for name, out in said["state"].items() if out == name + ".next"]
         out: List[Check] = []
         began = time.thread_time()
         runs = lambda s: (not attempt.within or attempt.claims.hold(s)) and \
@@ -475,7 +484,7 @@ class Module:
 
     def _reference(self, sizes: Sizes) -> Any:
         """What PyTorch gives; None where it does not run."""
-        key = tuple(sizes.values())
+        key = (*self.subject.kept, *sizes.values())
         if key not in self._references:
             try:
                 feeds, want = self.subject.run(sizes)

@@ -31,6 +31,7 @@ class Result:
     path: Optional[str]                 # where it was written; None: in memory or in a file object
     inputs: List[Port]
     outputs: List[Port]
+    state: Dict[str, str]               # input -> the output to be fed back
     dims: Dict[str, Dict[str, int]]     # name -> {"min", "max", "captured"}
     notes: List[Diagnostic]
     opset: int

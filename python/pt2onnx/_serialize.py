@@ -308,7 +308,7 @@ def _output_spec(s: Any) -> Json:
                            **({named: s.target} if named else {})}}
 
 
-def _tree(spec: Any, fields: Json) -> Optional[str]:
+def tree_text(spec: Any, fields: Json) -> Optional[str]:
     """The tree as text; None where one of its classes has no name to save it under."""
     def children(x: Any) -> Any:
         return x.children() if callable(getattr(x, "children", None)) else x.children_specs
@@ -343,8 +343,8 @@ def program_parts(ep: torch.export.ExportedProgram) -> Json:
     root: Json = {}
     for entry in ep.module_call_graph:
         if entry.fqn == "" and entry.signature is not None:
-            specs = {"in_spec": _tree(entry.signature.in_spec, fields),
-                     "out_spec": _tree(entry.signature.out_spec, fields)}
+            specs = {"in_spec": tree_text(entry.signature.in_spec, fields),
+                     "out_spec": tree_text(entry.signature.out_spec, fields)}
             root = {k: v for k, v in specs.items() if v is not None}
     return {
         "graph_module": {

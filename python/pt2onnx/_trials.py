@@ -138,6 +138,7 @@ def _wanted(plan: SizePlan, claims: Claims, model: torch.nn.Module, programs: Se
     most = max([200] + [4 * n for n in start.values()])
     yield start
     yield {n: 1 for n in basis}
+    yield from ({n: 0} for n in start if plan.example.may_be_none(n))
     for name in start:
         s = claims.symbols.get(name, {})
         for n in [s[k] + d for k in ("min", "max") if k in s for d in (-1, 0, 1)]:

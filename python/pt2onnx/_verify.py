@@ -87,6 +87,8 @@ class Runtime:
         self._session = onnxruntime.InferenceSession(model, options,
                                                      providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self._session.get_inputs()]
+        self._taken = {*self.inputs,
+                       *(i.name for i in self._session.get_overridable_initializers())}
         self.outputs = [o.name for o in self._session.get_outputs()]
 
     def _value(self, x: Any) -> Any:
@@ -102,7 +104,7 @@ class Runtime:
             np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x))
 
     def __call__(self, feeds: Dict[str, Any]) -> List[np.ndarray]:
-        values = {k: self._value(v) for k, v in feeds.items() if k in self.inputs}
+        values = {k: self._value(v) for k, v in feeds.items() if k in self._taken}
         return [self._array(v) for v in self._session.run_with_ort_values(None, values)]
 
     @staticmethod

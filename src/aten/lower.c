@@ -815,6 +815,7 @@ static void lower_inputs(Lower *lo, const LowerOptions *o)
         Value      *v = p2o_graph_input(lo->b->graph, unique_name(lo, name), part_of(t.dtype),
                                    is_complex(t.dtype) ? pair_shape_of(lo, t.shape) : t.shape);
         lo->values[s->var->id] = v;
+        v->initial = s->initial;
         if (is_complex(t.dtype)) {
             Complex z = split_parts(lo, v);
             lo->values[s->var->id] = z.re;
@@ -827,6 +828,38 @@ static void lower_inputs(Lower *lo, const LowerOptions *o)
     }
     for (size_t i = 0; i < lo->b->graph->inputs.n; i++)
         carries_dims(lo, lo->b->graph->inputs.at[i]);
+}
+
+/* The name of the result that is the same value; NULL: none is. */
+static const char *returned_as(const Lower *lo, const OutputSpec *out, const char *const *names)
+{
+    for (size_t i = 0; i < lo->prog->outputs.n; i++) {
+        const OutputSpec *s = &lo->prog->outputs.at[i];
+        if (s->kind == OUT_USER && s->value.kind == ARG_VAR && out->value.kind == ARG_VAR &&
+            s->value.var == out->value.var)
+            return names[i];
+    }
+    return NULL;
+}
+
+/* What becomes of a buffer: "count.next"; of an input too, unless it is returned anyway: NULL. */
+static const char *next_name(Lower *lo, const OutputSpec *out, const char *const *names)
+{
+    const char *returned = out->kind == OUT_INPUT ? returned_as(lo, out, names) : NULL;
+    for (size_t i = 0, k = 0; i < lo->prog->inputs.n; i++) {
+        const InputSpec *s = &lo->prog->inputs.at[i];
+        if (!s->var)
+            continue;
+        if (!same(s->name, out->name) && !same(s->var->name, out->name)) {
+            k++;
+            continue;
+        }
+        Value *v = lo->b->graph->inputs.at[k];
+        v->next = returned ? returned
+                           : unique_name(lo, p2o_printf(lo->arena, "%s.next", v->name));
+        return returned ? NULL : v->next;
+    }
+    return NULL;                                    /* keep_state makes an input of every buffer */
 }
 
 /* Output names are the user's: taken before any inner value can have them. */
@@ -842,18 +875,22 @@ static const char **claim_output_names(Lower *lo, const LowerOptions *o)
             unique_name(lo, k < o->noutput && o->output_names[k] ? o->output_names[k] : s->name);
         k++;
     }
+    for (size_t i = 0; lo->prog->keeps_state && i < lo->prog->outputs.n; i++)
+        if (lo->prog->outputs.at[i].kind != OUT_USER)
+            names[i] = next_name(lo, &lo->prog->outputs.at[i], names);
     return names;
 }
 
-static void lower_outputs(Lower *lo, const char **names)
+/* State comes after what the program returns. */
+static void lower_outputs(Lower *lo, const char **names, bool state)
 {
     for (size_t i = 0; i < lo->prog->outputs.n; i++) {
         const OutputSpec *s = &lo->prog->outputs.at[i];
-        if (s->kind != OUT_USER) {
-            p2o_diag(lo->diags, DIAG_NOTE, 0,
-                     "the program changes '%s'; the model does not return that", s->name);
+        if (state != (s->kind != OUT_USER))
             continue;
-        }
+        if (state && !names[i] && !returned_as(lo, s, names))
+            p2o_diag_advise(lo->diags, DIAG_NOTE, 0, "state io makes it an input and an output",
+                            "the program changes '%s'; the model does not return that", s->name);
         if (!names[i])
             continue;
         Value *v = p2o_arg_value(lo, &s->value, p2o_arg_type(&s->value).dtype);
@@ -891,6 +928,8 @@ Graph *p2o_lower(Program *p, const LowerOptions *o)
     const char **output_names = claim_output_names(&lo, o);
     lower_calls(&lo, p->main);
     if (p2o_diags_errors(p->diags) == errors)
-        lower_outputs(&lo, output_names);
+        lower_outputs(&lo, output_names, false);
+    if (p2o_diags_errors(p->diags) == errors)
+        lower_outputs(&lo, output_names, true);
     return p2o_diags_errors(p->diags) == errors ? g : NULL;
 }

@@ -15,6 +15,28 @@ bool p2o_str_ends(Str s, const char *suffix)
     return s.n >= n && !memcmp(s.p + s.n - n, suffix, n);
 }
 
+bool p2o_str_like(Str s, Str pattern)
+{
+    size_t i = 0, k = 0, star = pattern.n, from = 0;    /* the last *, and what it covers so far */
+    while (i < s.n) {
+        if (k < pattern.n && pattern.p[k] == '*') {
+            star = k++;
+            from = i;
+        } else if (k < pattern.n && pattern.p[k] == s.p[i]) {
+            i++;
+            k++;
+        } else if (star < pattern.n) {
+            i = ++from;
+            k = star + 1;
+        } else {
+            return false;
+        }
+    }
+    while (k < pattern.n && pattern.p[k] == '*')
+        k++;
+    return k == pattern.n;
+}
+
 Str p2o_str_cut(Str s, char c, Str *rest)
 {
     const char *at = s.n ? memchr(s.p, c, s.n) : NULL;

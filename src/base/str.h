@@ -37,6 +37,8 @@ static inline bool same(const char *a, const char *b) { return strcmp(a, b) == 0
 
 bool        p2o_str_starts(Str s, const char *prefix);
 bool        p2o_str_ends(Str s, const char *suffix);
+/* As a shell's: each * stands for any characters. */
+bool        p2o_str_like(Str s, Str pattern);
 /* The part before the first `c`; *rest gets what follows it.  No `c`: all of s, rest empty. */
 Str         p2o_str_cut(Str s, char c, Str *rest);
 Str         p2o_str_trim(Str s);

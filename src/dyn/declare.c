@@ -28,7 +28,7 @@ void p2o_declare_rest(Program *p)
     }
 }
 
-static const char *input_list(const Program *p)
+const char *p2o_input_list(const Program *p)
 {
     Buf b = { .arena = p->arena };
     p2o_puts(&b, "the inputs are");
@@ -43,7 +43,10 @@ static Var *find_input(Program *p, Str name)
     for (size_t i = 0; i < p->inputs.n; i++)
         if (p->inputs.at[i].var && str_is(name, p->inputs.at[i].name))
             return p->inputs.at[i].var;
-    p2o_diag_advise(p->diags, DIAG_MISUSE, 0, input_list(p), "no input is called '%.*s'",
+    for (size_t i = 0; i < p->inputs.n; i++)            /* as PyTorch calls a part of a cache */
+        if (p->inputs.at[i].var && str_is(name, p->inputs.at[i].var->name))
+            return p->inputs.at[i].var;
+    p2o_diag_advise(p->diags, DIAG_MISUSE, 0, p2o_input_list(p), "no input is called '%.*s'",
                     STR_ARG(name));
     return NULL;
 }
@@ -106,6 +109,16 @@ static Dim pinned_to(const Program *p, Dim sym)
     return NULL;
 }
 
+static bool is_expression(Str s)
+{
+    bool letters = false, signs = false;
+    for (size_t i = 0; i < s.n; i++) {
+        letters |= is_dim_name((Str){ s.p + i, 1 });
+        signs |= strchr("+-*/", s.p[i]) && i > 0;
+    }
+    return letters && signs;
+}
+
 static bool name_axis(Program *p, Bindings *b, Str input, int axis, Dim *at, Str name)
 {
     if (!is_dim_name(name)) {
@@ -156,6 +169,12 @@ static bool declare_one(Program *p, Bindings *b, Str input, Var *v, int axis, St
         return true;
     if (p2o_parse_i64(word, &n))
         return pin_axis(p, b, input, axis, p2o_resolve(b, at[axis]), p2o_dim_int(p->dims, n));
+    if (is_expression(word)) {                          /* until its names are known */
+        VEC_PUSH(p->arena, &p->axis_exprs,
+                 ((AxisExpr){ p2o_str_dup(p->arena, input), p2o_str_dup(p->arena, word), v,
+                              axis }));
+        return true;
+    }
     return name_axis(p, b, input, axis, &at[axis], word);
 }
 
@@ -173,6 +192,66 @@ bool p2o_declare_axis(Program *p, Bindings *b, Str input, int64_t axis, Str name
     if (!name.n)
         name = str_of(p2o_printf(p->arena, "%.*s_%d", STR_ARG(input), k));
     return declare_one(p, b, input, v, k, name);
+}
+
+typedef struct ExprNames {
+    Program    *prog;
+    Bindings   *bind;
+    const char *unknown;
+} ExprNames;
+
+static void note_unknown_name(void *user, Dim sym)
+{
+    ExprNames *x = user;
+    int64_t    hint;
+    if (p2o_role(x->bind, sym) != ROLE_USER || !p2o_dim_hint(x->prog->dims, sym, &hint))
+        x->unknown = p2o_dim_name(sym);
+}
+
+static bool declare_expression(Program *p, Bindings *b, const AxisExpr *x)
+{
+    const char *error = NULL;
+    Dim        *at = &axes_of(p, x->var)[x->axis];
+    Dim         e = p2o_dim_parse(p->dims, str_of(x->text), &error);
+    ExprNames   names = { p, b, NULL };
+    int64_t     want, have;
+    if (e)
+        p2o_dim_symbols(e, note_unknown_name, &names);
+    if (!e || names.unknown) {
+        p2o_diag_advise(p->diags, DIAG_MISUSE, 0, "write past+seq, with names that axes have",
+                        "'%s' of '%s' is no size: %s%s", x->text, x->input,
+                        e ? "no axis is called " : "names, numbers, +, - and * make one",
+                        e ? names.unknown : "");
+        return false;
+    }
+    Dim captured = p2o_resolve(b, *at), now = p2o_resolve(b, e);
+    if (p2o_dim_hint(p->dims, now, &want) && p2o_dim_hint(p->dims, captured, &have) &&
+        want != have) {
+        p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0, "give the axis a name of its own",
+                        "axis %d of '%s' was %lld at capture and %s is %lld", x->axis, x->input,
+                        (long long)have, x->text, (long long)want);
+        return false;
+    }
+    if (captured == now)
+        return true;
+    if (p2o_dim_is_int(captured, NULL)) {
+        *at = e;
+        return true;
+    }
+    if (p2o_dim_is_sym(captured) && p2o_role(b, captured) != ROLE_USER) {
+        p2o_bind(b, captured, now);
+        return true;
+    }
+    p2o_diag_advise(p->diags, DIAG_NOT_DYNAMIC, 0, "? leaves the axis as it is",
+                    "axis %d of '%s' is %s in the capture, not %s", x->axis, x->input,
+                    p2o_dim_text(p->dims, captured), x->text);
+    return false;
+}
+
+void p2o_declare_expressions(Program *p, Bindings *b)
+{
+    for (size_t i = 0; i < p->axis_exprs.n; i++)
+        declare_expression(p, b, &p->axis_exprs.at[i]);
 }
 
 static Str without_brackets(Str s)

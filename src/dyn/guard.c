@@ -107,7 +107,7 @@ static const Var *guarded_input(const Program *p, Str key)
     const Var *found = flat_input(p, key);
     for (size_t i = 0; i < p->inputs.n; i++) {
         const Var *v = p->inputs.at[i].var;
-        if (!v || v == found || !names_input(key, p->inputs.at[i].name))
+        if (!v || v == found || !names_input(key, v->name))
             continue;
         if (found)
             return NULL;

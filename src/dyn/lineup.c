@@ -773,6 +773,25 @@ static size_t input_index(const Program *p, const Var *v)
     return i;
 }
 
+/* An axis that the user calls past+seq is that in every capture. */
+static bool is_as_declared(Program *const *p, int n, Bindings *b, const AxisExpr *x)
+{
+    size_t  which = input_index(p[0], x->var);
+    Dim     d = x->var->type.shape.at[x->axis];
+    int64_t want, have;
+    for (int k = 0; k < n; k++) {
+        if (!p2o_hint_at(b, d, k, &want) ||
+            !p2o_dim_is_int(p[k]->main->inputs.at[which]->recorded.shape.at[x->axis], &have) ||
+            want == have)
+            continue;
+        p2o_diag_advise(p[0]->diags, DIAG_NOT_DYNAMIC, 0, "give the axis a name of its own",
+                        "axis %d of '%s' is %lld in capture %d, where %s is %lld", x->axis,
+                        x->input, (long long)have, p[k]->capture, x->text, (long long)want);
+        return false;
+    }
+    return true;
+}
+
 bool p2o_line_up_inputs(Program *const *p, int n, Bindings *b)
 {
     Lineup l = { .p = p, .n = n };
@@ -796,5 +815,8 @@ bool p2o_line_up_inputs(Program *const *p, int n, Bindings *b)
             if (!name_axis_that_differs(p, n, b, s, which, axis))
                 return false;
     }
+    for (size_t i = 0; i < p[0]->axis_exprs.n; i++)
+        if (!is_as_declared(p, n, b, &p[0]->axis_exprs.at[i]))
+            return false;
     return true;
 }

@@ -26,6 +26,7 @@ typedef struct Pt2File {
     WeightSet   weights, constants;
     Map         flat;                   /* 2.1: a graph input -> its weight's name, as Json */
     Pt2Graph    main;
+    Pt2Leaves   leaves;                 /* of the arguments */
     VEC(Unreal) unreal;
 } Pt2File;
 
@@ -380,6 +381,31 @@ static Pt2Leaves read_tree(Pt2File *f, const char *which)
     return p2o_pt2_leaves(&f->pt2, tree_spec(f, which), fields, which);
 }
 
+/* `stem`, or stem_1, stem_2 ...; `taken` counts on from the last number given out. */
+static const char *free_name(Map *taken, const char *stem)
+{
+    uintptr_t   k = (uintptr_t)p2o_map_get(taken, str_of(stem));
+    const char *name = stem;
+    while (p2o_map_get(taken, str_of(name)))
+        name = p2o_printf(taken->arena, "%s_%zu", stem, (size_t)k++);
+    if (k)
+        map_put(taken, str_of(stem), (void *)k);
+    map_put(taken, str_of(name), (void *)1);
+    return name;
+}
+
+/* The parts of a cache by their layers; other inputs keep the names that PyTorch gave them. */
+static void name_inputs(Pt2File *f)
+{
+    Program *p = f->pt2.program;
+    Map      taken = { .arena = p->arena };
+    for (size_t i = 0; i < p->inputs.n; i++)
+        if (p->inputs.at[i].var)
+            p->inputs.at[i].name =
+                free_name(&taken, p2o_pt2_input_name(p->arena, &f->leaves.list.at[i],
+                                                     p->inputs.at[i].name));
+}
+
 static void read_inputs(Pt2File *f, const Json *sig)
 {
     Pt2        *r = &f->pt2;
@@ -400,10 +426,12 @@ static void read_inputs(Pt2File *f, const Json *sig)
             read_flat_input(f, &inputs->items[i]);
     }
     read_embedded(f);
-    Pt2Leaves leaves = read_tree(f, "in_spec");
-    if (leaves.known && leaves.list.n != r->program->inputs.n && !p2o_pt2_failed(r))
-        p2o_pt2_bad(r, 0, "in_spec has %zu leaves, the program %zu inputs", leaves.list.n,
+    f->leaves = read_tree(f, "in_spec");
+    if (f->leaves.known && f->leaves.list.n != r->program->inputs.n && !p2o_pt2_failed(r))
+        p2o_pt2_bad(r, 0, "in_spec has %zu leaves, the program %zu inputs", f->leaves.list.n,
                     r->program->inputs.n);
+    if (f->leaves.known && !p2o_pt2_failed(r))
+        name_inputs(f);
 }
 
 /* What an output spec says, however the file spells it. */
@@ -463,19 +491,6 @@ static void add_output(Pt2File *f, OutputNote note, const Json *arg)
              (OutputSpec){ .kind = note.kind, .name = note.name, .value = value });
 }
 
-/* `stem`, or stem_1, stem_2 ...; `taken` counts on from the last number given out. */
-static const char *free_name(Map *taken, const char *stem)
-{
-    uintptr_t   k = (uintptr_t)p2o_map_get(taken, str_of(stem));
-    const char *name = stem;
-    while (p2o_map_get(taken, str_of(name)))
-        name = p2o_printf(taken->arena, "%s_%zu", stem, (size_t)k++);
-    if (k)
-        map_put(taken, str_of(stem), (void *)k);
-    map_put(taken, str_of(name), (void *)1);
-    return name;
-}
-
 /* Paths where the user named something, else the names of the values; no two alike, and none an
  * input's. */
 static void name_outputs(Pt2File *f, const Pt2Leaves *leaves)
@@ -490,7 +505,8 @@ static void name_outputs(Pt2File *f, const Pt2Leaves *leaves)
         OutputSpec *o = &p->outputs.at[i];
         if (o->kind != OUT_USER)
             continue;
-        const char *path = leaves->known ? leaves->list.at[leaf].path : NULL;
+        const Pt2Leaf *x = leaves->known ? &leaves->list.at[leaf] : NULL;
+        const char    *path = x ? p2o_pt2_output_name(p->arena, x, &f->leaves) : NULL;
         if (!path && o->value.kind == ARG_VAR)
             path = o->value.var->name;
         o->name = free_name(&taken, path ? path : p2o_printf(p->arena, "output_%zu", leaf));
@@ -633,4 +649,26 @@ Program *p2o_pt2_read_json(Diags *d, Dims *t, Str json, const NamedTensor *weigh
         p2o_pt2_weights_given(&f.pt2, &f.weights, weights[i].name, weights[i].tensor);
     f.json = p2o_json_parse(d, json, "the program");
     return f.json ? read_program(&f, t) : NULL;
+}
+
+bool p2o_pt2_port_names(Diags *d, const Json *given, Buf *out)
+{
+    Pt2File     f = new_reader(d, NULL);
+    const Json *names = p2o_pt2_get(given, "names");
+    f.leaves = p2o_pt2_leaves(&f.pt2, p2o_pt2_get(given, "in_spec"),
+                              p2o_pt2_get(given, "treespec_namedtuple_fields"), "in_spec");
+    if (p2o_pt2_failed(&f.pt2) || f.leaves.list.n != p2o_pt2_count(names)) {
+        p2o_pt2_bad(&f.pt2, 0, "%zu names for %zu leaves", p2o_pt2_count(names),
+                    f.leaves.list.n);
+        return false;
+    }
+    p2o_puts(out, "[");
+    for (size_t i = 0; i < f.leaves.list.n; i++) {
+        const char *name = p2o_pt2_name(&f.pt2, 0, &names->items[i], "an input's name");
+        p2o_puts(out, i ? ", " : "");
+        p2o_json_quote(out, str_of(p2o_pt2_input_name(f.pt2.arena, &f.leaves.list.at[i],
+                                                      name ? name : "")));
+    }
+    p2o_puts(out, "]");
+    return !p2o_pt2_failed(&f.pt2);
 }

@@ -2,6 +2,7 @@
 #ifndef P2O_FRONT_PT2_H
 #define P2O_FRONT_PT2_H
 
+#include "format/json.h"
 #include "format/zip.h"
 #include "ir/program.h"
 
@@ -14,5 +15,8 @@ typedef struct NamedTensor {
     const Tensor *tensor;
 } NamedTensor;
 Program *p2o_pt2_read_json(Diags *d, Dims *t, Str json, const NamedTensor *weights, size_t n);
+
+/* What inputs will be called: p2o_port_names.  false after a diagnostic. */
+bool p2o_pt2_port_names(Diags *d, const Json *given, Buf *out);
 
 #endif

@@ -58,8 +58,18 @@ const char *p2o_pt2_target(Arena *a, Str target);
 Loc  p2o_pt2_loc(Pt2 *r, const Json *metadata);
 
 /* Trees (pt2_tree).  Leaves of a tree spec (a string that holds JSON) in order. */
+/* A part of the tree that holds the keys and values of attention, layer by layer. */
+typedef struct Pt2Cache {
+    const char *stem;                   /* its path, or its argument's name; NULL: no name in it */
+    uint32_t    layers, arity;          /* of a list of tuples; else 0 */
+    bool        evident;                /* keys and values are called so */
+    bool        taken;                  /* for an argument's name */
+} Pt2Cache;
+
 typedef struct Pt2Leaf {
     const char *path;                   /* joined by "_"; NULL when no key or field is in it */
+    Pt2Cache   *cache;                  /* that it is in, or NULL */
+    const char *inside, *part;          /* there: the end of the path, and "0.key" */
 } Pt2Leaf;
 
 typedef struct Pt2Leaves {
@@ -69,6 +79,12 @@ typedef struct Pt2Leaves {
 
 /* `fields`: treespec_namedtuple_fields; `what` names the spec in messages. */
 Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *fields, const char *what);
+/* "past_key_values.0.key" for a cache's part that PyTorch calls past_key_values_key_cache_0; else
+ * `name`. */
+const char *p2o_pt2_input_name(Arena *a, const Pt2Leaf *leaf, const char *name);
+/* "present.0.key" where a cache is what became of an argument or has no name, else by its own; the
+ * path for other leaves.  Comes after the inputs' names. */
+const char *p2o_pt2_output_name(Arena *a, const Pt2Leaf *leaf, const Pt2Leaves *inputs);
 
 /* Weights (pt2_weights): tensors by their name in the state_dict. */
 typedef struct WeightSet {

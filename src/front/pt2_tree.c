@@ -12,6 +12,8 @@ typedef struct TreeWalk {
     Pt2        *pt2;
     Map         fields;                 /* treespec_namedtuple_fields: type -> Json */
     Pt2Leaves  *leaves;
+    Pt2Cache   *cache;                  /* that we are in; NULL: in none */
+    size_t      cache_at;               /* length of its path */
     char        path[LONGEST_PATH + 1];
 } TreeWalk;
 
@@ -35,8 +37,7 @@ static bool are_strings(const Json *list)
     return list->n > 0;
 }
 
-/* The list of the children's names; NULL when they have none but their positions. */
-static const Json *child_names(TreeWalk *w, Str type, const Json *context, size_t n)
+static bool is_sequence(Str type)
 {
     static const char *const sequences[] = {
         "builtins.tuple", "builtins.list", "torch.Size", "collections.deque",
@@ -44,7 +45,15 @@ static const Json *child_names(TreeWalk *w, Str type, const Json *context, size_
     };
     for (size_t i = 0; i < COUNT_OF(sequences); i++)
         if (str_is(type, sequences[i]))
-            return NULL;
+            return true;
+    return false;
+}
+
+/* The list of the children's names; NULL when they have none but their positions. */
+static const Json *child_names(TreeWalk *w, Str type, const Json *context, size_t n)
+{
+    if (is_sequence(type))
+        return NULL;
     if (str_is(type, "collections.namedtuple")) {
         bool        is_text = context && context->kind == JSON_STR;
         const Json *fields = is_text ? p2o_map_get(&w->fields, context->s) : NULL;
@@ -81,32 +90,188 @@ static const char *key_text(Arena *a, const Json *key, size_t position)
     return text;
 }
 
+/* A node of the tree, read. */
+typedef struct TreeNode {
+    bool        is_leaf, is_sequence;
+    const Json *children;
+    size_t      n;
+    const Json *names;                  /* of the children; NULL: positions */
+} TreeNode;
+
+static TreeNode read_node(TreeWalk *w, const Json *node)
+{
+    const Json *type = p2o_pt2_get(node, "type");
+    TreeNode    t = { .children = p2o_pt2_get(node, "children_spec") };
+    t.is_leaf = !type || type->kind != JSON_STR;
+    t.n = t.is_leaf ? 0 : p2o_pt2_count(t.children);
+    t.is_sequence = !t.is_leaf && is_sequence(type->s);
+    t.names = t.is_leaf ? NULL : child_names(w, type->s, p2o_pt2_get(node, "context"), t.n);
+    return t;
+}
+
+static bool are_leaves(TreeWalk *w, const TreeNode *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!read_node(w, &t->children->items[i]).is_leaf)
+            return false;
+    return true;
+}
+
+static bool name_starts(const TreeNode *t, size_t child, const char *prefix)
+{
+    const Json *name = t->names ? &t->names->items[child] : NULL;
+    return name && name->kind == JSON_STR && p2o_str_starts(name->s, prefix);
+}
+
+static bool has_keys_and_values(const TreeNode *t)
+{
+    bool keys = false, values = false;
+    for (size_t i = 0; i < t->n; i++) {
+        keys |= name_starts(t, i, "key");
+        values |= name_starts(t, i, "value");
+    }
+    return keys && values;
+}
+
+/* {"key_cache": [a leaf for each layer], "value_cache": [..]}, maybe with more such lists. */
+static bool is_lists_of_layers(TreeWalk *w, const TreeNode *t, size_t *layers)
+{
+    if (!has_keys_and_values(t))
+        return false;
+    for (size_t i = 0; i < t->n; i++) {
+        TreeNode list = read_node(w, &t->children->items[i]);
+        if (!list.is_sequence || !are_leaves(w, &list) || (i && list.n != *layers))
+            return false;
+        *layers = list.n;
+    }
+    return true;
+}
+
+enum { PAIR = 2, TWO_PAIRS = 4 };       /* of a decoder; and of its encoder, older transformers */
+
+/* [(key, value) for each layer]: leaves in a tuple, or by name. */
+static bool is_list_of_layers(TreeWalk *w, const TreeNode *t, Pt2Cache *c)
+{
+    for (size_t i = 0; t->is_sequence && i < t->n; i++) {
+        TreeNode layer = read_node(w, &t->children->items[i]);
+        bool     by_name = has_keys_and_values(&layer);
+        bool     pair = layer.is_sequence && (layer.n == PAIR || layer.n == TWO_PAIRS);
+        if ((!by_name && !pair) || !are_leaves(w, &layer) || (i && layer.n != c->arity))
+            return false;
+        c->arity = (uint32_t)layer.n;
+        c->evident = by_name;
+        c->layers = (uint32_t)t->n;
+    }
+    return t->is_sequence && t->n > 0;
+}
+
+static bool is_self_and_cross(TreeWalk *w, const TreeNode *t)
+{
+    size_t self, cross;
+    if (t->n != 2 || !name_starts(t, 0, "self_attention") || !name_starts(t, 1, "cross_attention"))
+        return false;
+    TreeNode a = read_node(w, &t->children->items[0]), b = read_node(w, &t->children->items[1]);
+    return is_lists_of_layers(w, &a, &self) && is_lists_of_layers(w, &b, &cross);
+}
+
+static void add_leaf(TreeWalk *w, size_t n, bool named, const char *part)
+{
+    Arena  *a = w->pt2->arena;
+    Pt2Leaf leaf = { NULL };
+    if (named && n > 0 && n <= LONGEST_PATH)
+        leaf.path = p2o_str_dup(a, (Str){ w->path, n });
+    if (w->cache && part && n > w->cache_at && n <= LONGEST_PATH) {
+        leaf.cache = w->cache;
+        leaf.inside = p2o_str_dup(a, (Str){ w->path + w->cache_at, n - w->cache_at });
+        leaf.part = part;
+    }
+    VEC_PUSH(a, &w->leaves->list, leaf);
+}
+
+/* The path of a child: its end. */
+static size_t step_into(TreeWalk *w, const TreeNode *t, size_t child, size_t n)
+{
+    const char *key = key_text(w->pt2->arena, t->names ? &t->names->items[child] : NULL, child);
+    size_t      sep = n > 0, len = strlen(key), end = n + sep + len;
+    if (n > LONGEST_PATH || end > LONGEST_PATH)
+        return LONGEST_PATH + 1;
+    memcpy(w->path + n, "_", sep);
+    memcpy(w->path + n + sep, key, len);
+    return end;
+}
+
+static const char *part_name(TreeWalk *w, const TreeNode *t, size_t child)
+{
+    if (name_starts(t, child, "key"))
+        return "key";
+    if (name_starts(t, child, "value"))
+        return "value";
+    if (t->names)
+        return key_text(w->pt2->arena, &t->names->items[child], child);
+    static const char *const own[] = { "key", "value" };
+    static const char *const both[] = { "decoder.key", "decoder.value", "encoder.key",
+                                        "encoder.value" };
+    return t->n == PAIR ? own[child] : both[child];
+}
+
+/* Lists of leaves, one leaf for each layer: "0.key", "0.decoder.key". */
+static void walk_lists(TreeWalk *w, const TreeNode *t, size_t n, const char *of)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        TreeNode list = read_node(w, &t->children->items[i]);
+        size_t   at = step_into(w, t, i, n);
+        for (size_t k = 0; k < list.n; k++)
+            add_leaf(w, step_into(w, &list, k, at), true,
+                     p2o_printf(w->pt2->arena, "%zu.%s%s", k, of, part_name(w, t, i)));
+    }
+}
+
+static void walk_layers(TreeWalk *w, const TreeNode *t, size_t n, bool named)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        TreeNode layer = read_node(w, &t->children->items[i]);
+        size_t   at = step_into(w, t, i, n);
+        for (size_t k = 0; k < layer.n; k++)
+            add_leaf(w, step_into(w, &layer, k, at), named || layer.names,
+                     p2o_printf(w->pt2->arena, "%zu.%s", i, part_name(w, &layer, k)));
+    }
+}
+
+/* Keys and values of attention: their leaves are named by layer.  False: the node is none. */
+static bool walk_cache(TreeWalk *w, const TreeNode *t, size_t n, bool named)
+{
+    Pt2Cache c = { .evident = true };
+    size_t   layers = 0;
+    bool     lists = is_lists_of_layers(w, t, &layers), two = !lists && is_self_and_cross(w, t);
+
+    if (!lists && !two && !is_list_of_layers(w, t, &c))
+        return false;
+    c.stem = named && n > 0 && n <= LONGEST_PATH
+             ? p2o_str_dup(w->pt2->arena, (Str){ w->path, n }) : NULL;
+    w->cache = NEW(w->pt2->arena, Pt2Cache);
+    *w->cache = c;
+    w->cache_at = n;
+    if (lists)
+        walk_lists(w, t, n, "");
+    for (size_t i = 0; two && i < t->n; i++) {
+        TreeNode one = read_node(w, &t->children->items[i]);
+        walk_lists(w, &one, step_into(w, t, i, n), i ? "encoder." : "decoder.");
+    }
+    if (!lists && !two)
+        walk_layers(w, t, n, named);
+    w->cache = NULL;
+    return true;
+}
+
 /* w->path[0, n) is the path of the node; n past LONGEST_PATH: too long to keep. */
 static void walk_tree(TreeWalk *w, const Json *node, size_t n, bool named)
 {
-    const Json *type = p2o_pt2_get(node, "type"), *children = p2o_pt2_get(node, "children_spec");
-    size_t      count = p2o_pt2_count(children);
-    Arena      *a = w->pt2->arena;
-
-    if (!type || type->kind != JSON_STR) {
-        Pt2Leaf leaf = { NULL };
-        if (named && n > 0 && n <= LONGEST_PATH)
-            leaf.path = p2o_str_dup(a, (Str){ w->path, n });
-        VEC_PUSH(a, &w->leaves->list, leaf);
-        return;
-    }
-    const Json *names = child_names(w, type->s, p2o_pt2_get(node, "context"), count);
-    for (size_t i = 0; i < count; i++) {
-        const char *key = key_text(a, names ? &names->items[i] : NULL, i);
-        size_t      sep = n > 0, len = strlen(key), end = n + sep + len;
-        if (n > LONGEST_PATH || end > LONGEST_PATH) {
-            end = LONGEST_PATH + 1;
-        } else {
-            memcpy(w->path + n, "_", sep);
-            memcpy(w->path + n + sep, key, len);
-        }
-        walk_tree(w, &children->items[i], end, named || names);
-    }
+    TreeNode t = read_node(w, node);
+    if (t.is_leaf)
+        add_leaf(w, n, named, NULL);
+    else if (!walk_cache(w, &t, n, named))
+        for (size_t i = 0; i < t.n; i++)
+            walk_tree(w, &t.children->items[i], step_into(w, &t, i, n), named || t.names);
 }
 
 Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *fields, const char *what)
@@ -128,4 +293,74 @@ Pt2Leaves p2o_pt2_leaves(Pt2 *r, const Json *spec, const Json *fields, const cha
     leaves.known = true;
     walk_tree(w, &j->items[1], 0, false);
     return leaves;
+}
+
+/* Whether a list of pairs by that name holds keys and values: "past_key_values", "kv_cache". */
+static bool is_cache_name(Str name)
+{
+    static const char *const words[] = { "past", "cache", "caches", "present", "presents", "kv" };
+    for (Str rest = name; rest.n;) {
+        Str word = p2o_str_cut(rest, '_', &rest);
+        for (size_t i = 0; i < COUNT_OF(words); i++)
+            if (str_is(word, words[i]))
+                return true;
+        if (str_is(word, "key") && p2o_str_starts(rest, "value"))
+            return true;
+    }
+    return false;
+}
+
+static char plain_char(char c)
+{
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter ? c : '_';
+}
+
+/* PyTorch makes _ of what can't be in a name. */
+static bool ends_alike(Str name, const char *end)
+{
+    size_t n = strlen(end);
+    if (name.n <= n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (plain_char(name.p[name.n - n + i]) != plain_char(end[i]))
+            return false;
+    return true;
+}
+
+const char *p2o_pt2_input_name(Arena *a, const Pt2Leaf *leaf, const char *name)
+{
+    Str stem = str_of(name);
+    if (!leaf->cache || !ends_alike(stem, leaf->inside))
+        return name;
+    stem.n -= strlen(leaf->inside);
+    if (!leaf->cache->evident && !is_cache_name(stem))
+        return name;
+    leaf->cache->stem = p2o_str_dup(a, stem);
+    leaf->cache->taken = true;
+    return p2o_printf(a, "%.*s.%s", STR_ARG(stem), leaf->part);
+}
+
+/* The argument that the result is the later state of. */
+static bool has_past(const Pt2Leaves *inputs, const Pt2Cache *c)
+{
+    for (size_t i = 0; i < inputs->list.n; i++) {
+        const Pt2Cache *x = inputs->list.at[i].cache;
+        if (!x || !x->taken)
+            continue;
+        if (c->stem ? same(c->stem, x->stem) : c->layers == x->layers && c->arity == x->arity)
+            return true;
+    }
+    return false;
+}
+
+const char *p2o_pt2_output_name(Arena *a, const Pt2Leaf *leaf, const Pt2Leaves *inputs)
+{
+    const Pt2Cache *c = leaf->cache;
+    const char     *stem = c ? c->stem : NULL;
+    if (!c || (!c->evident && !(stem && is_cache_name(str_of(stem))) && !has_past(inputs, c)))
+        return leaf->path;
+    if (!stem || same(stem, "past_key_values") || has_past(inputs, c))
+        stem = "present";
+    return p2o_printf(a, "%s.%s", stem, leaf->part);
 }

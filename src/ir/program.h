@@ -86,6 +86,7 @@ typedef struct InputSpec {
     const char *name;
     Var        *var;                    /* NULL: `constant` was baked in at capture */
     Arg         constant;
+    const Tensor *initial;              /* of state that is an input: its default; else NULL */
 } InputSpec;
 
 typedef enum OutputKind { OUT_USER, OUT_BUFFER, OUT_INPUT } OutputKind;
@@ -95,6 +96,13 @@ typedef struct OutputSpec {
     const char *name;           /* path in the result; the buffer or input that is mutated */
     Arg         value;
 } OutputSpec;
+
+/* An axis of an input that the user calls "past+seq". */
+typedef struct AxisExpr {
+    const char *input, *text;
+    Var        *var;
+    int         axis;
+} AxisExpr;
 
 typedef struct ProgramRange {
     const char *expr;                   /* as the file has it */
@@ -118,11 +126,13 @@ struct Program {
     VEC(OutputSpec)   outputs;          /* parallel to main->outputs */
     VEC(ProgramRange) ranges;
     VEC(ProgramRange) declared;         /* what the user said of sizes; expr is as written */
+    VEC(AxisExpr)     axis_exprs;
     VEC(const char *) guards;           /* Python expressions over input paths, as written */
     VEC(WeighedNumber) weighed;
     uint32_t          nvar;
     bool              proven;           /* types agreed with what the captures recorded, and are of
                                          * other sizes now */
+    bool              keeps_state;      /* what it changes is returned */
     const char       *unsettled;        /* advice where one capture cannot tell; NULL: another */
     int               capture;          /* among those that were given, from 1 */
     const char       *producer;         /* "PyTorch 2.14.1", for messages */

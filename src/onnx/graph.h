@@ -54,6 +54,8 @@ struct Value {
     Node         *def;                  /* NULL: graph input or initializer */
     int           out_index;            /* which output of def */
     const Tensor *tensor;               /* initializer; else NULL */
+    const Tensor *initial;              /* of a graph input: its default; else NULL */
+    const char   *next;                 /* of one that is state: the output that is its new value */
     const Dim    *ints;                 /* contents, or NULL when not known */
     size_t        nints;
     Graph        *graph;                /* where it is defined */

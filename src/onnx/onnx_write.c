@@ -47,7 +47,8 @@ static bool check_value(ModelWriter *w, const Value *v)
                  "%s is %s, which opset %d lacks", name, p2o_dtype_torch(v->dtype), w->root->opset);
         return false;
     }
-    if (v->tensor && !p2o_tensor_check(v->tensor, &why)) {
+    const Tensor *t = v->initial ? v->initial : v->tensor;
+    if (t && !p2o_tensor_check(t, &why)) {
         p2o_diag(w->diags, DIAG_BAD_FILE, 0, "weight %s cannot be written: %s", name, why);
         return false;
     }
@@ -310,6 +311,9 @@ static void put_graph_proto(ModelWriter *w, uint32_t field, const Graph *g)
     for (size_t i = 0; i < g->inits.n; i++)
         p2o_put_tensor(w, GRAPH_INIT, g->inits.at[i]->tensor, value_name(w, g->inits.at[i]));
     for (size_t i = 0; i < g->inputs.n; i++)
+        if (g->inputs.at[i]->initial)
+            p2o_put_tensor(w, GRAPH_INIT, g->inputs.at[i]->initial, value_name(w, g->inputs.at[i]));
+    for (size_t i = 0; i < g->inputs.n; i++)
         put_port(w, GRAPH_INPUT, g->inputs.at[i], main);
     for (size_t i = 0; i < g->outputs.n; i++)
         put_port(w, GRAPH_OUTPUT, g->outputs.at[i], main);
@@ -448,8 +452,9 @@ static const char *locate_archive(ModelWriter *w, const char *archive, const cha
 
 static bool locate_archives(ModelWriter *w, const Graph *g, const char *model)
 {
-    for (size_t i = 0; i < g->inits.n; i++) {
-        const Tensor *x = g->inits.at[i]->tensor;
+    for (size_t i = 0; i < g->inits.n + g->inputs.n; i++) {
+        const Tensor *x = i < g->inits.n ? g->inits.at[i]->tensor
+                                         : g->inputs.at[i - g->inits.n]->initial;
         if (!x || !(g->file ? p2o_copy_is_outside(w, x) : tensor_nbytes(x) >= EXTERNAL_LEAST) ||
             !is_linkable(w, x))
             continue;

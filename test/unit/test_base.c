@@ -146,6 +146,10 @@ static void test_str(Arena *a)
     CHECK(str_eq((Str){ NULL, 0 }, STR("")));
     CHECK(str_is((Str){ "a\0b", 3 }, "a") == false);
     CHECK(p2o_str_starts(STR("model.json"), "model") && !p2o_str_starts(STR("mod"), "model"));
+    CHECK(p2o_str_like(STR("past.0.key"), STR("past.*")) && !p2o_str_like(STR("pas"), STR("past*")));
+    CHECK(p2o_str_like(STR("abcabd"), STR("*ab*d")) && p2o_str_like(STR(""), STR("**")));
+    CHECK(p2o_str_like(STR("aXbXc"), STR("a*b*c")) && !p2o_str_like(STR("aXbXcd"), STR("a*b*c")));
+    CHECK(p2o_str_like(STR("x"), STR("x")) && !p2o_str_like(STR("x"), STR("")));
     CHECK(p2o_str_ends(STR("model.json"), ".json") && !p2o_str_ends(STR("n"), ".json"));
     CHECK(p2o_str_starts(STR(""), "") && p2o_str_ends(STR(""), ""));
 

@@ -935,6 +935,42 @@ static void trees(void)
                            TUPLE("") "," LEAF));
 }
 
+#define LIST(children) NODE("builtins.list", "'null'", children)
+
+/* Keys and values of attention are named by their layers. */
+static void caches(void)
+{
+    NAMES("present.0.key present.1.key present.0.value present.1.value", 4,
+          NODE("m.Cache", "'[`key_cache`, `value_cache`]'", LIST(LEAF "," LEAF) ","
+               LIST(LEAF "," LEAF)));
+    NAMES("logits past.0.key past.0.value past.0.length", 4,
+          NODE("builtins.dict", "'[`logits`, `past`]'", LEAF ","
+               NODE("m.Cache", "'[`key_cache`, `value_cache`, `length`]'",
+                    LIST(LEAF) "," LIST(LEAF) "," LIST(LEAF))));
+    NAMES("key_cache_0 value_cache_0 value_cache_1", 3,
+          NODE("m.Cache", "'[`key_cache`, `value_cache`]'", LIST(LEAF) "," LIST(LEAF "," LEAF)));
+    NAMES("present.0.key present.0.value present.1.key present.1.value", 4,
+          NODE("builtins.dict", "'[`past_key_values`]'",
+               TUPLE(TUPLE(LEAF "," LEAF) "," TUPLE(LEAF "," LEAF))));
+    NAMES("kv_cache.0.decoder.key kv_cache.0.decoder.value kv_cache.0.encoder.key "
+          "kv_cache.0.encoder.value", 4,
+          NODE("builtins.dict", "'[`kv_cache`]'",
+               LIST(TUPLE(LEAF "," LEAF "," LEAF "," LEAF))));
+    NAMES("present.0.decoder.key present.0.decoder.value present.0.encoder.key "
+          "present.0.encoder.value", 4,
+          NODE("m.Both", "'[`self_attention_cache`, `cross_attention_cache`]'",
+               NODE("m.Cache", "'[`key_cache`, `value_cache`]'", LIST(LEAF) "," LIST(LEAF)) ","
+               NODE("m.Cache", "'[`key_cache`, `value_cache`]'", LIST(LEAF) "," LIST(LEAF))));
+    NAMES("states_0_0 states_0_1", 2,
+          NODE("builtins.dict", "'[`states`]'", LIST(TUPLE(LEAF "," LEAF))));
+    NAMES("past_0_0 past_0_1 past_1", 3,
+          NODE("builtins.dict", "'[`past`]'", LIST(TUPLE(LEAF "," LEAF) "," LEAF)));
+    NAMES("past_0_0 past_0_1 past_1_0", 3,
+          NODE("builtins.dict", "'[`past`]'", LIST(TUPLE(LEAF "," LEAF) "," TUPLE(LEAF))));
+    NAMES("y", 1, TUPLE(NODE("m.Cache", "'[`key_cache`, `value_cache`]'", LIST("") "," LIST(""))
+                        "," LEAF));
+}
+
 static void deep_trees(void)
 {
     /* Nested past the JSON reader's limit, and a path too long to be a name. */
@@ -1012,6 +1048,7 @@ int main(void)
     places();
     signatures();
     trees();
+    caches();
     deep_trees();
     many_errors();
     broken();

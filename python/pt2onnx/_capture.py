@@ -22,10 +22,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._errors import CaptureError
 from ._example import Example, Sizes
+from ._meta import register_missing_kernels
 from ._program import is_unreal
 from ._state import State, is_own
 
 STRICT_STEPS = 2000             # lines of Python that strict export reads in some seconds
+
+
+def _evaluate(model: torch.nn.Module) -> None:
+    """model.eval(); what refuses to change its mode (graphs that PyTorch captured) stays as it
+    is."""
+    try:
+        model.eval()
+    except NotImplementedError:
+        if not isinstance(model, torch.fx.GraphModule):
+            model.training = False
+        for child in model.children():
+            _evaluate(child)
 
 
 @contextlib.contextmanager
@@ -38,7 +51,7 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
     try:
         with torch.random.fork_rng(devices=devices), torch.no_grad():
             torch.backends.mha.set_fastpath_enabled(False)
-            model.eval()
+            _evaluate(model)
             yield
     finally:
         state.restore()
@@ -83,6 +96,7 @@ class Subject:
     """A model and its example.  Every run finds the model as the first did."""
 
     def __init__(self, model: torch.nn.Module, example: Example) -> None:
+        register_missing_kernels()
         self.model, self.example = model, example
         self._state = State(model)
         unreal = [t for t in [*model.parameters(), *model.buffers()] if is_unreal(t)]

@@ -25,11 +25,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._errors import CaptureError
 from ._example import Example, Sizes
 from ._failure import explained, muted
+from ._meta import register_missing_kernels
 from ._program import is_unreal
 from ._state import State, is_own
 from ._trees import Classes
 
 STRICT_STEPS = 2000             # lines of Python that strict export reads in some seconds
+
+
+def _evaluate(model: torch.nn.Module) -> None:
+    """model.eval(); what refuses to change its mode (graphs that PyTorch captured) stays as it
+    is."""
+    try:
+        model.eval()
+    except NotImplementedError:
+        if not isinstance(model, torch.fx.GraphModule):
+            model.training = False
+        for child in model.children():
+            _evaluate(child)
 
 
 @contextlib.contextmanager
@@ -42,7 +55,7 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
     try:
         with torch.random.fork_rng(devices=devices), torch.no_grad():
             torch.backends.mha.set_fastpath_enabled(False)
-            model.eval()
+            _evaluate(model)
             yield
     finally:
         state.restore()
@@ -88,6 +101,7 @@ class Subject:
 
     def __init__(self, model: torch.nn.Module, example: Example,
                  classes: Optional[Classes] = None) -> None:
+        register_missing_kernels()
         self.model, self.example, self.classes = model, example, classes or Classes()
         self._state = State(model)
         unreal = [t for t in [*model.parameters(), *model.buffers()] if is_unreal(t)]

@@ -22,10 +22,12 @@ from ._example import Example, Sizes
 from ._library import Conversion, captures_limit
 from ._pieces import Guards, Piece, compose
 from ._program import coarsest_float, program_weights
+from ._quanta import jumps, quantises
 from ._serialize import program_json
 from ._sizes import SizePlan, refuse_fixed
 from ._trials import Claims, beside_compared, spread, trials, turns
-from ._verify import Check, Runtime, Tolerances, as_arrays, check_at, compare, not_loaded
+from ._verify import (Check, Jump, Runtime, Tolerances, as_arrays, check_at, compare,
+                      not_loaded)
 
 PIECES_SECONDS = 15.0
 PIECES_TRIED = 80               # sizes at which one of them must hold
@@ -463,7 +465,8 @@ class Module:
                 break
             self.steps("checking %s" % _words(sizes))
             feeds, want = self._reference(sizes)
-            check = check_at(runtime, feeds, want, sizes, self.tol)
+            check = check_at(runtime, feeds, want, sizes, self.tol,
+                             self._jumps_at(sizes) if quantises(attempt.programs) else None)
             if not check.ok and _has_nan(want) and not self._example_has_nan():
                 self._warn_of_nan(sizes)
                 continue
@@ -473,6 +476,10 @@ class Module:
                 check.note += self._blame(attempt, sizes)
                 break
         return out
+
+    def _jumps_at(self, sizes: Sizes) -> Callable[[], Sequence[Jump]]:
+        return lambda: jumps(lambda: self.subject.run(sizes)[1], self._reference(sizes)[1],
+                             self.tol.computed_in)
 
     def _example_has_nan(self) -> bool:
         return _has_nan(self._reference(self.plan.start)[1])

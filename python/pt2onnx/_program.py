@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping
 import torch
 
 from ._errors import CaptureError, UnsupportedError, UsageError
+from ._inner import is_composed, parts
 from ._library import Weight
 
 
@@ -31,6 +32,10 @@ def program_weights(ep: torch.export.ExportedProgram,
     named: Dict[str, Any] = {
         **ep.state_dict,
         **{k: v for k, v in ep.constants.items() if isinstance(v, torch.Tensor)}}
+    inside = parts(ep)
+    if inside:
+        named = {**{k: v for k, v in named.items() if not is_composed(v)},
+                 **{p.weight: p.tensor for p in inside.values()}}
     out = []
     for name, t in named.items():
         new = given.get(name)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 import operator
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Collection, Dict, List, Optional
 
 import torch
 from torch.utils import _pytree as pytree
 
 from ._errors import UnsupportedError
+from ._inner import composed_weights, is_composed, is_taken_apart, parts
 
 Json = Dict[str, Any]
 
@@ -246,10 +247,17 @@ class _Graph:
                                               node.meta["nn_module_stack"].items())
         return out
 
-    def write(self) -> Json:
+    def write(self, weights: Collection[str] = ()) -> Json:
+        """`weights`: nodes that take weights out of others, and are inputs in their place."""
         inputs, nodes, outputs, single = [], [], [], False
         for node in self.module.graph.nodes:
-            if node.op == "placeholder":
+            if node.name in weights:
+                inputs.insert(0, self.define(node.name, node.meta["val"]))
+            elif node.op == "placeholder" and is_composed(node.meta.get("val")):
+                continue
+            elif is_taken_apart(node):
+                continue
+            elif node.op == "placeholder":
                 value = node.meta.get("val")
                 constant = value is None or isinstance(value, (int, float, str))
                 inputs.append(self.argument(value) if constant else self.define(node.name, value))
@@ -346,11 +354,16 @@ def program_parts(ep: torch.export.ExportedProgram) -> Json:
             specs = {"in_spec": tree_text(entry.signature.in_spec, fields),
                      "out_spec": tree_text(entry.signature.out_spec, fields)}
             root = {k: v for k, v in specs.items() if v is not None}
+    inside, whole = parts(ep), composed_weights(ep)
+    taken = [{"parameter": {"arg": {"name": name}, "parameter_name": part.weight}}
+             for name, part in inside.items()]
     return {
         "graph_module": {
-            "graph": _Graph(ep.graph_module, {}).write(),
+            "graph": _Graph(ep.graph_module, {}).write(inside),
             "signature": {
-                "input_specs": [_input_spec(s) for s in ep.graph_signature.input_specs],
+                "input_specs": taken[::-1] + [
+                    _input_spec(s) for s in ep.graph_signature.input_specs
+                    if getattr(s.arg, "name", "") not in whole],
                 "output_specs": [_output_spec(s) for s in ep.graph_signature.output_specs]},
             "module_call_graph": [{"fqn": "", "signature": root}],
             "treespec_namedtuple_fields": fields,

@@ -84,6 +84,30 @@ Value *joined_weight(Lower *lo, const Value *first, const Tensor *const *parts, 
     return *slot;
 }
 
+Value *weight_view(Lower *lo, const Value *weight, int rank_, const int64_t *sizes)
+{
+    const Tensor *from = weight->tensor;
+    if (!p2o_tensor_is_contiguous(from))
+        return joined_weight(lo, weight, &from, 1, rank_, sizes);
+    Tensor  *x = NEW(lo->arena, Tensor);
+    int64_t *own = NEW_N(lo->arena, int64_t, (size_t)rank_ + 1), step = 1;
+    int64_t *strides = NEW_N(lo->arena, int64_t, (size_t)rank_ + 1);
+    for (int i = rank_ - 1; i >= 0; i--) {
+        own[i] = sizes[i];
+        strides[i] = step;
+        step *= sizes[i] ? sizes[i] : 1;
+    }
+    *x = *from;
+    x->rank = rank_;
+    x->sizes = own;
+    x->strides = strides;
+    void **slot = p2o_map_slot(lo->weights, weight_key(lo, x));
+    if (!*slot)
+        *slot = p2o_graph_init(top_graph(lo),
+                               unique_name(lo, weight->name ? weight->name : "weight"), x);
+    return *slot;
+}
+
 static Value *var_value(Lower *lo, const Var *v, int part)
 {
     Value **slot = part && is_complex(v->type.dtype) ? &lo->imag[v->id] : &lo->values[v->id];

@@ -112,6 +112,9 @@ static inline DType wide_of(DType t) { return t == DT_F16 || t == DT_BF16 ? DT_F
 Value *joined_weight(Lower *lo, const Value *first, const Tensor *const *parts, size_t n, int rank,
                      const int64_t *sizes);
 
+/* A weight under another shape of as many elements: the same bytes. */
+Value *weight_view(Lower *lo, const Value *weight, int rank, const int64_t *sizes);
+
 /* Facts. */
 static inline int   rank(const Value *v) { return v->shape.rank; }
 static inline Dim   size_at(const Value *v, int i) { return dim_at(v->shape, i); }

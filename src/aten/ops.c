@@ -4,12 +4,12 @@
 
 /* Each table ends in a row without a schema. */
 #define TABLES(X)                                                                                  \
-    X(act)                                                                                         \
-    X(attn) X(bessel) X(cast) X(control) X(conv) X(create) X(distance) X(factor) X(fft) X(float)   \
-        X(gamma) X(gradient) X(histogram) X(index) X(join) X(linalg) X(logic) X(loss) X(math)      \
-            X(norm) X(orthogonal) X(pad) X(pool) X(random) X(reduce) X(resize) X(rnn) X(scan)      \
-                X(scatter) X(solve) X(singular) X(sort) X(special) X(storage) X(stride) X(sym)     \
-                    X(unary) X(view) X(vision) X(vmap)
+    X(act) X(affine)                                                                               \
+    X(attn) X(bessel) X(cast) X(control) X(conv) X(create) X(distance) X(factor) X(fake) X(fft)    \
+        X(float) X(gamma) X(gradient) X(histogram) X(index) X(join) X(linalg) X(logic) X(loss)     \
+            X(math) X(norm) X(orthogonal) X(pad) X(pool) X(quant) X(random) X(reduce) X(resize)    \
+                X(rnn) X(scan) X(scatter) X(solve) X(singular) X(sort) X(special) X(storage)       \
+                    X(stride) X(sym) X(unary) X(view) X(vision) X(vmap)
 
 #define X(name) extern const AtenOp p2o_ops_##name[];
 TABLES(X)

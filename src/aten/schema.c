@@ -105,6 +105,8 @@ static Arg parse_number(SchemaText *s, SchemaBase base)
     Str     text = { from, (size_t)(s->p - from) };
     int64_t i;
     double  f;
+    if (p2o_parse_i64(text, &i) && base == SB_DTYPE)
+        return (Arg){ .kind = ARG_DTYPE, .dtype = p2o_dtype_from_c10((long)i) };
     if (p2o_parse_i64(text, &i))
         return base == SB_FLOAT ? arg_float((double)i) : arg_int(p2o_dim_int(s->dims, i));
     if (p2o_parse_f64(text, &f))

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  defines operators
 import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
@@ -558,6 +559,35 @@ class VmapNest(nn.Module):
         grid = torch.vmap(lambda p: torch.vmap(lambda q: torch.where(p > q, p, p - q * 2))(c))(a)
         rows = torch.vmap(torch.vmap(lambda r: torch.outer(r, r).sum(0) + r.dot(r)))(x)
         return grid, rows, torch.vmap(lambda r: torch.vmap(lambda q: (r * q).sum(0))(c))(x)
+
+
+@model("quantised", lambda b, t: (torch.randn(b, t, 16),), [(2, 7), (1, 1), (5, 3), (3, 29)],
+       [{0: "batch", 1: "time"}], fixed=PLAN2)
+class Quantised(nn.Module):
+    """Integers for floats: fixed scales, scales of channels and groups, computed ones."""
+
+    def __init__(self):
+        super().__init__()
+        for name, rows, columns in (("a", 24, 16), ("b", 8, 24)):
+            self.register_buffer(name, torch.randint(-127, 128, (rows, columns), dtype=torch.int8))
+        self.register_buffer("a_scale", torch.rand(24) * 0.004 + 0.001)
+        self.register_buffer("a_zero", torch.zeros(24, dtype=torch.int64))
+        self.register_buffer("b_scale", torch.rand(8, 3) * 0.004 + 0.001)
+        self.bias = nn.Parameter(torch.randn(24))
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        whole, narrow = (0.031, -3, -128, 127, torch.int8), (0.05, 10, 0, 127, torch.uint8)
+        x = q.dequantize_per_tensor(q.quantize_per_tensor(x, *whole), *whole)
+        a = q.dequantize_per_channel(self.a, self.a_scale, self.a_zero, 0, -127, 127, torch.int8)
+        x = torch.relu(F.linear(x, a, self.bias))
+        x = q.dequantize_per_tensor(q.quantize_per_tensor(x, *narrow), *narrow)
+        scale, zero = q.choose_qparams.tensor(x, -128, 127, 1e-5, torch.int8)
+        computed = (scale, zero, -128, 127, torch.int8)
+        x = q.dequantize_per_tensor.tensor(q.quantize_per_tensor.tensor(x, *computed), *computed)
+        b = q.dequantize_per_channel_group(self.b, self.b_scale, None, -128, 127, torch.int8, 8,
+                                           torch.float32)
+        return F.linear(x, b)
 
 
 def save(folder, name, only=None):

@@ -568,6 +568,96 @@ class Apart(Exports):
 
         r = self.export(Nuclear(), (torch.randn(2, 3, 4),), dynamic_axes={"x": {0: "batch"}})
         self.same(r, Nuclear(), (torch.randn(5, 3, 4),), tolerance=1e-3)
+class Halved(torch.Tensor):
+    """A weight that is an int8 tensor and a scale."""
+
+    @staticmethod
+    def __new__(cls, q, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, q.shape, dtype=scale.dtype)
+
+    def __init__(self, q, scale):
+        self.q, self.scale = q, scale
+
+    def __tensor_flatten__(self):
+        return ["q", "scale"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, meta, size, stride):
+        return cls(inner["q"], inner["scale"])
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is nn.functional.linear:
+            x, w, b = args
+            return func(x, w.q.to(w.scale.dtype) * w.scale, b)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return cls(args[0].q, args[0].scale)            # detach
+
+
+class Quantised(Exports):
+    AXES = {"x": {0: "batch", 1: "time"}}
+
+    def setUp(self):
+        super().setUp()
+        self.x = torch.randn(2, 5, 16)
+
+    def kinds(self, result):
+        import onnx
+        return {i.name: i.data_type for i in onnx.load(result.path).graph.initializer}
+
+    def test_captured_module_that_refuses_eval(self):
+        free = torch.export.Dim.DYNAMIC
+        captured = torch.export.export(make_models.Quantised(), (self.x,),
+                                       dynamic_shapes=({0: free, 1: free},)).module()
+        with self.assertRaises(NotImplementedError):
+            captured.eval()
+        inside = nn.Sequential(nn.Dropout(), captured)
+        result = self.export(inside, (self.x,), self.path, input_names=["x"],
+                             dynamic_axes=self.AXES)
+        self.assertTrue(inside[0].training)
+        self.assertTrue(all(c.ok for c in result.check))
+        self.assertEqual(sorted(t for n, t in self.kinds(result).items() if n[0] in "ab01"
+                                and t == 3), [3, 3])
+
+    def test_fake_quantisation(self):
+        class Fake(nn.Module):
+            def forward(self, x):
+                zeros = torch.zeros(16, dtype=torch.int32)
+                x = torch.fake_quantize_per_channel_affine(x, torch.full((16,), 0.03), zeros, 2,
+                                                           -128, 127)
+                return torch.fake_quantize_per_tensor_affine(x * 1.5, 0.07, 3, 0, 255)
+
+        result = self.export(Fake(), (self.x,), self.path, input_names=["x"],
+                             dynamic_axes=self.AXES)
+        self.assertTrue(all(c.ok for c in result.check))
+
+    def test_weight_of_several_tensors(self):
+        model = nn.Linear(16, 4)
+        model.weight = nn.Parameter(Halved(torch.randint(-9, 9, (4, 16), dtype=torch.int8),
+                                           torch.rand(4, 1)), requires_grad=False)
+        result = self.export(model, (self.x,), self.path, input_names=["x"],
+                             dynamic_axes=self.AXES)
+        self.assertEqual(self.kinds(result)["weight.q"], 3)
+        self.assertTrue(all(c.ok for c in result.check))
+
+    def test_a_step_off_is_no_difference_but_two_are(self):
+        from pt2onnx._quanta import jumps
+        from pt2onnx._verify import _jumps_only, as_arrays
+        q = torch.ops.quantized_decomposed
+        x = torch.arange(4000.) * 0.01
+        run = lambda: q.quantize_per_tensor(x, 0.02, 0, 0, 32767, torch.int16).float() * 0.02
+        want = as_arrays(run())
+        allowed, = jumps(run, want, "")
+        off = want[0][0].copy()
+        off[1001] += 0.02                       # halfway between two steps
+        self.assertTrue(_jumps_only(off, want[0][0], allowed))
+        off[1001] += 0.02
+        self.assertFalse(_jumps_only(off, want[0][0], allowed))
+        self.assertFalse(_jumps_only(want[0][0] + 0.02, want[0][0], allowed))
 
 
 class Models(Exports):

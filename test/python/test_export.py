@@ -568,6 +568,8 @@ class Apart(Exports):
 
         r = self.export(Nuclear(), (torch.randn(2, 3, 4),), dynamic_axes={"x": {0: "batch"}})
         self.same(r, Nuclear(), (torch.randn(5, 3, 4),), tolerance=1e-3)
+
+
 class Halved(torch.Tensor):
     """A weight that is an int8 tensor and a scale."""
 

@@ -498,7 +498,7 @@ def over_pairs(f, n):
     return f
 
 
-@model("vmap_mask", lambda b, s: (torch.randn(b, 2, s, 4), torch.rand(b, s) > 0.3), [(2, 7), (3, 11), (1, 1), (5, 2)],
+@model("vmap_mask", lambda n, s: (torch.randn(n, 2, s, 4), torch.rand(n, s) > 0.3), [(2, 7), (3, 11), (1, 1), (5, 2)],
        [{0: "batch", 2: "length"}, {0: "batch", 1: "length"}], fixed=PLAN2)
 class VmapMask(nn.Module):
     """A mask made from functions of (batch, head, query, key), as decoders make theirs."""
@@ -515,7 +515,7 @@ class VmapMask(nn.Module):
         return scores.softmax(-1) @ x, mask
 
 
-@model("vmap_math", lambda b, s: (torch.randn(b, s, 4), torch.randn(b, 4, 3), torch.randn(s)),
+@model("vmap_math", lambda n, s: (torch.randn(n, s, 4), torch.randn(n, 4, 3), torch.randn(s)),
        [(2, 7), (3, 11), (1, 2), (5, 3)],
        [{0: "batch", 1: "length"}, {0: "batch"}, {0: "length"}], fixed=PLAN2)
 class VmapMath(nn.Module):
@@ -535,7 +535,7 @@ class VmapMath(nn.Module):
         return torch.vmap(one, in_dims=(0, -1), out_dims=(0, 1, -1, 0, 0))(x, w.movedim(0, 2))
 
 
-@model("vmap_index", lambda b, t: (torch.randn(b, 5, 4), torch.randint(0, 4, (b, t)), torch.randint(0, 5, (t,))),
+@model("vmap_index", lambda n, t: (torch.randn(n, 5, 4), torch.randint(0, 4, (n, t)), torch.randint(0, 5, (t,))),
        [(2, 7), (3, 11), (1, 1), (5, 2)], [{0: "batch"}, {0: "batch", 1: "picks"}, {0: "picks"}], fixed=PLAN2)
 class VmapIndex(nn.Module):
     """Indices that have the hidden axis, or not, into tensors that have it, or not."""
@@ -548,7 +548,7 @@ class VmapIndex(nn.Module):
         return (*both, *alone, plain, torch.vmap(lambda a, k: a.sum(1).gather(0, k))(x, i))
 
 
-@model("vmap_nest", lambda b, s: (torch.randn(b), torch.randn(s), torch.randn(b, s, 3)),
+@model("vmap_nest", lambda n, s: (torch.randn(n), torch.randn(s), torch.randn(n, s, 3)),
        [(2, 7), (3, 11), (1, 2), (5, 3)],
        [{0: "batch"}, {0: "length"}, {0: "batch", 1: "length"}], fixed=PLAN2)
 class VmapNest(nn.Module):

@@ -517,6 +517,8 @@ static Arg ordered_result(Vmap *v, Arg y, const Indexing *x, Levels block, int p
         int o = nwhole + i;
         perm[n++] = int_arg_of(v, o < ahead ? o : o + nblock + x->rank);
     }
+    if (n != total)
+        return y;
     for (int i = 0; i < total; i++)
         moved |= !dim_is(perm[i].i, i);
     Arg *items = NEW_N(v->arena, Arg, (size_t)total);

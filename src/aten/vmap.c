@@ -335,12 +335,19 @@ static void pass_on(Vmap *v, Call *c)
     VEC_PUSH(v->arena, &v->calls, c);
 }
 
+static bool takes_stale(Vmap *v, const Call *c)
+{
+    for (int i = 0; i < c->nargs; i++)
+        if (is_stale(v, &c->args[i]))
+            return !bad_marker(v, c, "a value of a vmap that was closed before");
+    return false;
+}
+
 static bool carry_out(Vmap *v, Call *c)
 {
     BatchFn *batch = batch_of(c->op);
-    for (int i = 0; i < c->nargs; i++)
-        if (is_stale(v, &c->args[i]))
-            return bad_marker(v, c, "a value of a vmap that was closed before");
+    if (takes_stale(v, c))
+        return false;
     if (levels_of_call(v, c) || (v->depth && batch == p2o_batch_random))
         return batch ? batch(v, c) : refuse_batched(v, c, "it has no batching rule");
     pass_on(v, c);
@@ -351,7 +358,8 @@ static bool is_marker(const Call *c, const char *key) { return same(c->schema->k
 
 static bool rewrite_marker(Vmap *v, const Call *c)
 {
-    return is_marker(c, opens)    ? open_region(v, c)
+    return takes_stale(v, c)      ? false
+           : is_marker(c, opens)  ? open_region(v, c)
            : is_marker(c, closes) ? close_region(v, c)
            : is_marker(c, enters) ? enter_region(v, c)
            : is_marker(c, leaves) ? leave_region(v, c)
@@ -394,6 +402,13 @@ static bool has_region(const Body *b)
     return false;
 }
 
+static void replace_output(Vmap *v, Arg *x)
+{
+    if (levels_of(v, x))
+        p2o_diag(v->prog->diags, DIAG_BAD_PROGRAM, 0, "an output is a value inside a vmap");
+    *x = batched_arg(v, x);
+}
+
 static void rewrite_bodies_of(Vmap *v, const Call *c);
 
 static void rewrite_region_body(Vmap *around, Body *b)
@@ -419,9 +434,9 @@ static void rewrite_region_body(Vmap *around, Body *b)
     if (v.depth)
         p2o_diag(v.prog->diags, DIAG_BAD_PROGRAM, 0, "a vmap is not closed");
     for (size_t i = 0; i < b->outputs.n; i++)
-        b->outputs.at[i] = batched_arg(&v, &b->outputs.at[i]);
+        replace_output(&v, &b->outputs.at[i]);
     for (size_t i = 0; b == v.prog->main && i < v.prog->outputs.n; i++)
-        v.prog->outputs.at[i].value = batched_arg(&v, &v.prog->outputs.at[i].value);
+        replace_output(&v, &v.prog->outputs.at[i].value);
     b->calls.at = v.calls.at;
     b->calls.n = v.calls.n;
     b->calls.cap = v.calls.cap;

@@ -508,6 +508,68 @@ class Programs(Exports):
             self.assertTrue(one.getvalue() == two.getvalue(), name)
 
 
+class PaddedDecoder(nn.Module):
+    """Masks as decoders do: a function of (batch, head, query, key) under vmap, where a value picks
+    from a tensor of the model's.  Such a capture holds a function, which no file can."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.out = nn.Linear(8, 11)
+
+    def forward(self, ids, attention_mask):
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+        batch, length = ids.shape
+        known = attention_mask.to(torch.bool)
+        rows, places = torch.arange(batch), torch.arange(length)
+        with TransformGetItemToIndex():
+            seen = make_models.over_pairs(lambda b, h, q, k: (k <= q) & known[b, k], 4)(
+                rows, torch.arange(1), places, places)
+        x = self.embed(ids)[:, None]
+        y = nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=seen)
+        return self.out(x + y)[:, 0]
+
+
+class Apart(Exports):
+    """What cannot be handed over or has no equivalent, taken apart by PyTorch."""
+
+    def test_mask_of_decoders(self):
+        m = PaddedDecoder()
+        make = lambda b, s: (torch.randint(0, 11, (b, s)), torch.ones(b, s, dtype=torch.int64))
+        axes = {n: {0: "batch", 1: "seq"} for n in ("ids", "attention_mask")}
+        r = self.export(m, make(2, 6), dynamic_axes=axes)
+        self.assertEqual(r.outputs[0].dims[:2], ("batch", "seq"))
+        for at in ((1, 1), (3, 17)):
+            ids, mask = make(*at)
+            mask[:, : at[1] // 3] = 0
+            mask[:, 0] = 1
+            self.same(r, m, (ids, mask))
+
+    def test_axis_of_its_own(self):
+        class Columns(nn.Module):
+            def forward(self, x):
+                return torch.vmap(lambda c: c.softmax(0) - c[0], in_dims=1, out_dims=-1)(x)
+
+        r = self.export(Columns(), (torch.randn(3, 5),), dynamic_axes={"x": {0: "rows", 1: "columns"}})
+        self.same(r, Columns(), (torch.randn(7, 2),))
+
+    def test_no_batching_rule(self):
+        class Exponentials(nn.Module):
+            def forward(self, x):
+                return torch.vmap(torch.matrix_exp)(x)
+
+        r = self.export(Exponentials(), (torch.randn(2, 3, 3),), dynamic_axes={"x": {0: "batch"}})
+        self.same(r, Exponentials(), (torch.randn(5, 3, 3),))
+
+    def test_operator_without_equivalent(self):
+        class Nuclear(nn.Module):
+            def forward(self, x):
+                return torch.ops.aten.nuclear_norm.dim(x, [1, 2])
+
+        r = self.export(Nuclear(), (torch.randn(2, 3, 4),), dynamic_axes={"x": {0: "batch"}})
+        self.same(r, Nuclear(), (torch.randn(5, 3, 4),), tolerance=1e-3)
+
+
 class Models(Exports):
     """One example each; then one with a batch of 1.  Sizes and numbers are of the tests' own
     choosing."""

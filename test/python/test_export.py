@@ -550,7 +550,8 @@ class Apart(Exports):
             def forward(self, x):
                 return torch.vmap(lambda c: c.softmax(0) - c[0], in_dims=1, out_dims=-1)(x)
 
-        r = self.export(Columns(), (torch.randn(3, 5),), dynamic_axes={"x": {0: "rows", 1: "columns"}})
+        r = self.export(Columns(), (torch.randn(3, 5),),
+                        dynamic_axes={"x": {0: "rows", 1: "columns"}})
         self.same(r, Columns(), (torch.randn(7, 2),))
 
     def test_no_batching_rule(self):

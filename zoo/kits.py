@@ -44,21 +44,27 @@ def folder_of(kit):
 
 def stand_in():
     """torchvision is of another PyTorch: its compiled operators do not load, and what it registers
-    for them does without.  deepctr_torch wants metrics for training."""
-    import types
+    for them does without."""
     import torch
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.impl("nms", nms, "CPU")
-    for name in ("sklearn", "sklearn.metrics", "tensorflow", "tensorflow.python",
-                 "tensorflow.python.keras", "tensorflow.python.keras.callbacks"):
-        sys.modules.setdefault(name, types.ModuleType(name))
-    for name in ("roc_auc_score", "log_loss", "mean_squared_error", "accuracy_score"):
-        setattr(sys.modules["sklearn.metrics"], name, None)
-    for name in ("CallbackList", "EarlyStopping", "ModelCheckpoint", "History"):
-        setattr(sys.modules["tensorflow.python.keras.callbacks"], name, type(name, (), {}))
     return library                      # registered as long as it lives
+
+
+def without_training():
+    """deepctr_torch wants metrics and callbacks for training."""
+    import types
+    keras = "tensorflow.python.keras.callbacks"
+    names = {"sklearn.metrics": "roc_auc_score log_loss mean_squared_error accuracy_score",
+             keras: "CallbackList EarlyStopping ModelCheckpoint History"}
+    for full, has in names.items():
+        for k in range(1, len(full.split(".")) + 1):
+            name = ".".join(full.split(".")[:k])
+            sys.modules.setdefault(name, types.ModuleType(name))
+        for name in has.split():
+            setattr(sys.modules[full], name, type(name, (), {}))
 
 
 def nms(boxes, scores, threshold):

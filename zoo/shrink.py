@@ -27,10 +27,12 @@ NUMBERS = {name: int(line.split()[0]) for line in SMALL.strip().split("\n")
 
 
 def small(config_class, more=None):
-    """A config of the class with small numbers, then those of `more`.  A dict in `more` is for a
-    nested config of that name, a function makes a value."""
-    more = dict(more or {})
-    usual = config_class()
+    """A config of the class with small numbers, then those of `more`: a dict is for a nested config
+    of that name, a function makes a value, ... leaves what the class has."""
+    return config_class(**numbers(config_class(), more or {}))
+
+
+def numbers(usual, more):
     words = {}
     for name, n in NUMBERS.items():
         now = getattr(usual, name, None)
@@ -39,10 +41,10 @@ def small(config_class, more=None):
             words[name] = n
     if getattr(usual, "use_cache", None) is not None:
         words["use_cache"] = False
+    given = {k: v() if callable(v) else copy.deepcopy(v) for k, v in more.items()}
     for name in getattr(usual, "sub_configs", {}):
-        inner = getattr(usual, name, None)
-        if inner is not None and hasattr(inner, "to_dict"):
-            given = more.pop(name, {})
-            words[name] = small(type(inner), given)
-    words.update(more)
-    return config_class(**{k: v() if callable(v) else copy.deepcopy(v) for k, v in words.items()})
+        inner, own = getattr(usual, name, None), given.get(name, {})
+        if hasattr(inner, "to_dict") and isinstance(own, dict):
+            given[name] = numbers(inner, own)
+    words.update(given)
+    return {k: v for k, v in words.items() if v is not ...}

@@ -1,4 +1,5 @@
 """A model of the zoo in a process that has its kit: made, with inputs, run by PyTorch."""
+import copy
 import hashlib
 import inspect
 import json
@@ -69,7 +70,7 @@ class Specimen:
     def eager(self, sizes):
         args, kwargs = self.arguments(sizes)
         with torch.no_grad(), capture.quiet():
-            out = self.module()(*args, **kwargs)
+            out = copy.deepcopy(self.module())(*args, **kwargs)         # some keep a state
         return [capture.numpy_of(x) for x in leaves_of(out)]
 
     def refs(self):
@@ -95,6 +96,10 @@ def tensor_for(i, sizes, g):
     if i.name == "bbox":
         corners = torch.randint(0, 500, shape[:-1] + [2], generator=g)
         return torch.cat([corners, corners + torch.randint(0, 400, corners.shape, generator=g)], -1)
+    if i.name == "X":               # of a recommender: four categories, then numbers
+        x = torch.rand(shape, generator=g)
+        x[:, :4] = torch.randint(0, 20, (shape[0], 4), generator=g).float()
+        return x
     if i.name == "edge_index":
         return torch.randint(0, sizes["v"], shape, generator=g)
     if i.name == "batch":

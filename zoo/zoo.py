@@ -184,7 +184,8 @@ def chosen(a):
     wanted = [(e, kit) for e in entry.load() for kit in e.kits
               if re.search(a.models, e.name) and re.search(a.families, e.family)
               and kit in (a.kits.split(",") if a.kits else kits.KITS)]
-    wanted.sort(key=lambda x: list(kits.KITS).index(x[1]))
+    order = a.kits.split(",") if a.kits else list(kits.KITS)
+    wanted.sort(key=lambda x: order.index(x[1]))
     return [Job(e, kit, way) for way in ways for e, kit in wanted]
 
 

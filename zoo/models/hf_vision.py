@@ -14,14 +14,9 @@ many("""ViTForImageClassification DeiTForImageClassification ViTMSNForImageClass
     Dinov2WithRegistersForImageClassification CLIPVisionModel SiglipVisionModel
     BeitForImageClassification Data2VecVisionForImageClassification
     Aimv2VisionModel MLCDVisionModel""", "vision", FIXED, **VIT)
-hf("ViTModel", "vision", FREE, tag="+interpolate", values=BY16, **VIT)
 hf("DINOv3ViTModel", "vision", FREE, values=BY16, **VIT)
 hf("ViTMAEModel", "vision", FIXED, mask_ratio=0.0, **VIT)
-hf("ImageGPTModel", "vision", ["input_ids: i64[b, s] < 99"])
 hf("PixtralVisionModel", "vision", FIXED, **VIT)
-hf("Siglip2VisionModel", "vision", ["pixel_values: f32[b, 16, 192]",
-                                    "pixel_attention_mask: i32[b, 16]", "spatial_shapes: i64[b, 2] < 1"],
-   patch_size=8, num_patches=16)
 hf("VideoMAEModel", "vision", ["pixel_values: f32[b, 4, 3, 32, 32]"], num_frames=4, **VIT)
 hf("VivitModel", "vision", ["pixel_values: f32[b, 4, 3, 32, 32]"], image_size=32, num_frames=4,
    tubelet_size=[2, 8, 8])
@@ -35,15 +30,15 @@ hf("RegNetForImageClassification", "vision", FREE, embedding_size=8, hidden_size
    depths=[1, 1, 1, 1], groups_width=8)
 hf("BitForImageClassification", "vision", FREE, embedding_size=8, hidden_sizes=[8, 16, 24, 32],
    depths=[1, 1, 1, 1], num_groups=4)
-hf("ConvNextForImageClassification", "vision", FREE, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1],
+hf("ConvNextForImageClassification", "vision", FREE, "tf4", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1],
    **CONV)
-hf("ConvNextV2ForImageClassification", "vision", FREE, hidden_sizes=[8, 16, 24, 32],
+hf("ConvNextV2ForImageClassification", "vision", FREE, "tf4", hidden_sizes=[8, 16, 24, 32],
    depths=[1, 1, 1, 1], **CONV)
 hf("DINOv3ConvNextModel", "vision", FREE, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], **CONV)
 hf("MobileNetV1ForImageClassification", "vision", FREE, depth_multiplier=0.25, min_depth=8)
 hf("MobileNetV2ForImageClassification", "vision", FREE, depth_multiplier=0.25, min_depth=8)
 hf("EfficientNetForImageClassification", "vision", FREE, width_coefficient=0.25,
-   depth_coefficient=0.25, hidden_dim=64)
+   depth_coefficient=0.25, hidden_dim=320)
 hf("TextNetForImageClassification", "vision", FREE, stem_out_channels=8, hidden_sizes=[8, 8, 16, 16, 24],
    **CONV)
 hf("HGNetV2ForImageClassification", "vision", FREE, **CONV)
@@ -65,13 +60,12 @@ hf("Swin2SRForImageSuperResolution", "vision", FREE, embed_dim=12, depths=[1, 2]
    window_size=4, image_size=32, **CONV)
 hf("FocalNetForImageClassification", "vision", FREE, image_size=64, embed_dim=8, depths=[1, 1],
    focal_levels=[2, 2], focal_windows=[3, 3], hidden_sizes=[8, 16], **CONV)
-hf("CvtForImageClassification", "vision", FREE, embed_dim=[8, 16, 32], num_heads=[1, 2, 4],
-   depth=[1, 1, 2], **CONV)
 hf("LevitForImageClassification", "vision", ["pixel_values: f32[b, 3, 64, 64]"], image_size=64,
    hidden_sizes=[16, 24, 32], num_attention_heads=[2, 2, 4], depths=[1, 1, 1], key_dim=[8, 8, 8])
 hf("MobileViTForImageClassification", "vision", FREE, hidden_sizes=[16, 24, 32],
    neck_hidden_sizes=[8, 8, 8, 16, 16, 24, 32], **CONV)
-hf("MobileViTV2ForImageClassification", "vision", FREE, width_multiplier=0.25, **CONV)
+hf("MobileViTV2ForImageClassification", "vision", FREE, width_multiplier=0.25,
+   values={"h": [128, 64, 64, 128, 192], "w": [64, 128, 64, 192, 128]})
 hf("SwiftFormerForImageClassification", "vision", FREE, embed_dims=[8, 16, 24, 32],
    depths=[1, 1, 1, 1], **CONV)
 hf("HieraForImageClassification", "vision", ["pixel_values: f32[b, 3, 64, 64]"], image_size=[64, 64],
@@ -101,7 +95,7 @@ hf("MaskFormerSwinModel", "segmentation", FREE, image_size=64, embed_dim=8, dept
 
 # detectors
 hf("YolosForObjectDetection", "detector", FIXED, num_detection_tokens=5, image_size=[32, 32], patch_size=8)
-RES = dict(use_timm_backbone=False, use_pretrained_backbone=False, num_queries=7)
+RES = dict(use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, num_queries=7)
 
 
 def resnet():
@@ -147,6 +141,5 @@ hf("LxmertModel", "image and text", [TEXT[0], "visual_feats: f32[b, t, 16]", "vi
                                      TEXT[1]], visual_feat_dim=16, l_layers=1, r_layers=1, x_layers=1)
 hf("GitModel", "image and text", PAIR, vision_config=VIT)
 hf("Blip2VisionModel", "image and text", FIXED, **VIT)
-hf("BridgeTowerModel", "image and text", [TEXT[0], TEXT[1], FIXED[0]], vision_config=VIT)
 hf("GroupViTModel", "image and text", PAIR, vision_config=dict(depths=[1, 1, 1], num_group_tokens=[4, 2, 0],
    num_output_groups=[4, 2, 0], **VIT))

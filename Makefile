@@ -33,6 +33,10 @@ test-sizes: release $(ORT)/libonnxruntime.so
 	@PYTHONPATH=python PT2ONNX_LIBRARY=$(abspath build/release/libpt2onnx.so) tools/with_torch python test/sizes/suite.py \
 	    build/release/pt2onnx --jobs $(JOBS) --cache build/sizes --table build/sizes.md
 
+zoo: release $(ORT)/libonnxruntime.so
+	@tools/with_torch python -m pip install --quiet --disable-pip-version-check onnxscript
+	@tools/with_torch python zoo/zoo.py --jobs $(JOBS) --table zoo/README.md
+
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx
 
@@ -43,4 +47,4 @@ bench-python: release
 clean:
 	rm -rf build
 
-.PHONY: all deps release asan dev demo test test-ops test-sizes bench bench-python clean
+.PHONY: all deps release asan dev demo test test-ops test-sizes zoo bench bench-python clean

@@ -81,7 +81,7 @@ def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)                               # what packages print is no answer
     import torch
-    import torch.onnx, onnxscript                       # once, and not in every try
+    import torch.onnx, onnxscript                       # here once, and not in every try
     torch.set_num_threads(1)
     import onnxruntime
     os.environ.setdefault("PT2ONNX_ORT", os.path.join(os.path.dirname(onnxruntime.__file__), "capi"))

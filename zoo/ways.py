@@ -67,7 +67,7 @@ def judged(specimen, path):
 
 
 def saved(specimen, sizes, path, shapes=None):
-    """A saved capture, and the axes that PyTorch fixed."""
+    """A saved capture; strict where the usual one cannot be had, or fixes axes."""
     args, kwargs = specimen.arguments(sizes)
     why = []
     for strict in (False, True):
@@ -77,9 +77,13 @@ def saved(specimen, sizes, path, shapes=None):
                                               dynamic_shapes=shapes, strict=strict)
                 program.example_inputs = None
                 torch.export.save(program, path)
-            return path, fixed_axes(program, specimen) if shapes else []
         except Exception as e:
             why.append(judge.one_line(e))
+            continue
+        fixed = fixed_axes(program, specimen) if shapes else []
+        if not fixed:
+            return path
+        why.append("PyTorch fixes " + ", ".join(fixed))
     raise Unexportable(why[0])
 
 
@@ -101,10 +105,8 @@ def command(specimen, pt2onnx, files, out, options=()):
 
 
 def symbolic(specimen, example, pt2onnx, folder, out):
-    path, fixed = saved(specimen, example, os.path.join(folder, "s.pt2"),
+    path = saved(specimen, example, os.path.join(folder, "s.pt2"),
                         specimen.shapes(torch.export.Dim.AUTO))
-    if fixed:
-        return Verdict("nocapture", "PyTorch fixes " + ", ".join(fixed))
     return command(specimen, pt2onnx, [path], out)
 
 
@@ -119,7 +121,7 @@ def declared(specimen):
 
 
 def one(specimen, example, pt2onnx, folder, out):
-    path, _ = saved(specimen, example, os.path.join(folder, "f.pt2"))
+    path = saved(specimen, example, os.path.join(folder, "f.pt2"))
     return command(specimen, pt2onnx, [path], out, declared(specimen))
 
 
@@ -137,7 +139,7 @@ def planned(specimen, example, pt2onnx, folder, out):
     for kind in files:
         for k, said in enumerate(plan[kind]):
             sizes = {s: legal(specimen, s, said.get(s, example[s])) for s in example}
-            files[kind].append(saved(specimen, sizes, os.path.join(folder, kind + "%d.pt2" % k))[0])
+            files[kind].append(saved(specimen, sizes, os.path.join(folder, kind + "%d.pt2" % k)))
     for path in files["checks"]:
         options += ["--check", path]
     return command(specimen, pt2onnx, files["captures"], out, options)

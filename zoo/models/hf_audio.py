@@ -6,7 +6,6 @@ CONV = dict(conv_dim=[8, 8, 8], conv_kernel=[10, 3, 3], conv_stride=[5, 2, 2], n
             num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2)
 many("""Wav2Vec2ForCTC Wav2Vec2ForSequenceClassification HubertForCTC WavLMForCTC UniSpeechForCTC
     UniSpeechSatForCTC Data2VecAudioForCTC SEWForCTC""", "audio", WAVE, **CONV)
-hf("Wav2Vec2ConformerForCTC", "audio", WAVE, hidden_act="gelu", **CONV)
 hf("SEWDForCTC", "audio", WAVE, **CONV)
 hf("ASTForAudioClassification", "audio", ["input_values: f32[b, 64, 16]"], num_mel_bins=16, max_length=64,
    patch_size=8, frequency_stride=8, time_stride=8)

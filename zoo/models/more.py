@@ -286,6 +286,6 @@ def recommend(name, family="recommender", linear=True, **more):
     add("deepctr." + name, family, "more", make, ["X: f32[b, 7]"], None, repr((linear, sorted(more.items()))))
 
 
-for name in "DeepFM xDeepFM WDL DCN DCNMix AutoInt FiBiNET NFM AFN ONN DIFM IFM CCPM".split():
+for name in "DeepFM xDeepFM WDL DCN AutoInt FiBiNET NFM AFN ONN DIFM IFM".split():
     recommend(name)
 recommend("PNN", linear=False)

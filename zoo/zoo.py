@@ -10,7 +10,8 @@ Every result is a file in --results (build/zoo), with a label: the build of the 
 torch.onnx its version.  What has a result with the same label is not tried again, but for --redo
 of the classes it names; --keep takes results of any label.  --table writes what all results say,
 --causes groups what is not right by its reason.  --slice tries those of slice.txt, each in the ways
-given there, which must be right: a test, with a process that says 77 where packages cannot be had.
+given there, which must be right: a test, that says 77 where packages cannot be had.  --dry tries
+nothing: it tells what would be, or with --causes, --list, --table what is known.
 """
 import argparse
 import collections
@@ -226,10 +227,9 @@ def main():
     todo = [job for job in jobs if a.slice or not known(job, a, labels)]
     print("%d models, %d tries, %d of them to make" % (
         len({j.entry.name for j in jobs}), len(jobs), len(todo)), flush=True)
-    if a.dry:
+    if a.dry and not (a.causes or a.table or a.list):
         print("\n".join(job.words() for job in todo))
-        return 0
-    missing = run(todo, a, labels, Progress(len(todo)))
+    missing = {} if a.dry else run(todo, a, labels, Progress(len(todo)))
     for kit, why in missing.items():
         print("zoo: not tried, packages cannot be had: " + why)
     if a.slice and missing:

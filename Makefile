@@ -36,6 +36,10 @@ test-sizes: release $(ORT)/libonnxruntime.so
 test-single: release
 	@tools/with_torch python test/single/single.py build/release/pt2onnx --jobs $(JOBS)
 
+zoo: release $(ORT)/libonnxruntime.so
+	@tools/with_torch python -m pip install --quiet --disable-pip-version-check onnxscript
+	@tools/with_torch python zoo/zoo.py --jobs $(JOBS) --table zoo/README.md
+
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx
 
@@ -46,4 +50,4 @@ bench-python: release
 clean:
 	rm -rf build
 
-.PHONY: all deps release asan dev demo test test-ops test-sizes test-single bench bench-python clean
+.PHONY: all deps release asan dev demo test test-ops test-sizes test-single zoo bench bench-python clean

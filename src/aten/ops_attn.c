@@ -158,10 +158,6 @@ static bool must_be_heads(Infer *in, const Call *c, const char *name, const char
         rule_fail(in, "embed_dim %lld with %lld heads", (long long)e, (long long)h);
         return false;
     }
-    if (has_arg(c, "mask") && type_arg(c, "mask").dtype != DT_BOOL) {
-        rule_unsupported(in, "a mask that is not bool");
-        return false;
-    }
     return must_rank(in, c, name, 3) &&
            must_equal(in, c, dim_at(shape_arg(c, name), -1), int_dim(in, e), "embedding size") &&
            must_rank(in, c, "qkv_weight", 2) &&
@@ -202,7 +198,8 @@ static Value *apart(Lower *lo, Value *x, int64_t heads)
     return swap_dims(lo, reshape(lo, x, (Shape){ 4, to }), 1, 2);
 }
 
-/* True hides: [time, time], [batch, time] of keys, or all four dims, by mask_type. */
+/* True hides: [time, time], [batch, time] of keys, or all four dims, by mask_type.  Of a mask of
+ * numbers PyTorch's kernel hides all that is not 0, be it -inf or not. */
 static Value *seen_mask(Lower *lo, const Call *c)
 {
     Value *hidden = tensor_arg(lo, c, "mask");
@@ -210,7 +207,7 @@ static Value *seen_mask(Lower *lo, const Call *c)
         return NULL;
     if (has_arg(c, "mask_type") && int_arg(c, "mask_type") == 1)
         hidden = unsqueeze(lo, unsqueeze(lo, hidden, 1), 1);
-    return emit(lo, ONNX_Not, hidden);
+    return emit(lo, ONNX_Not, cast(lo, hidden, DT_BOOL));
 }
 
 static Value *fused_attention(Lower *lo, const Call *c, Value *const *qkv, int64_t heads,
@@ -319,8 +316,8 @@ const AtenOp p2o_ops_attn[] = {
       "int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, "
       "Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
       "bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
-      shape_native_mha, .lower_many = lower_native_mha, .limits = "bool masks" },
+      shape_native_mha, .lower_many = lower_native_mha },
     { "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
-      shape_encoder_layer, .lower = lower_encoder_layer, .limits = "bool masks" },
+      shape_encoder_layer, .lower = lower_encoder_layer },
     { 0 },
 };

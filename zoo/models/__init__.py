@@ -1,0 +1,1 @@
+"""The models, by where their code comes from."""

@@ -136,6 +136,16 @@ P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
  * "ones": [...]}; ones are further checks, at sizes of 1. */
 P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
+/* Operators that are not supported, by the user's word; before converting.  A call becomes a node of
+ * the user's domain, its tensors the inputs, its numbers and texts attributes by their names:
+ * "mylib::foo=com.example:Foo"; "mylib::foo.bar=com.example:Foo@2" for an overload and version 2 of
+ * the domain. */
+P2O_API p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec);
+/* ONNX functions in ONNX's own text syntax.  What is mapped to one refers to it; without a word
+ * mylib::foo does to the function foo of the domain mylib. */
+P2O_API p2o_status p2o_add_op_library(p2o_conversion *c, const char *path);
+P2O_API p2o_status p2o_add_op_text(p2o_conversion *c, const char *text);
+
 P2O_API p2o_status p2o_convert(p2o_conversion *c);
 P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);
 /* In one piece, at most 2 GB; write returns 0 when it failed. */

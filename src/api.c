@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 
+#include "aten/custom.h"
 #include "aten/functional.h"
 #include "aten/infer.h"
 #include "aten/lower.h"
@@ -45,6 +46,7 @@ struct p2o_conversion {
     Diags      *diags;
     Dims       *dims;
     Ops        *ops;
+    CustomOps  *custom;                     /* what the user said of operators; NULL: nothing */
     Program    *program;                    /* the first capture; the others are lined up with it */
     Program    *programs[MAX_CAPTURES];     /* captures, then those that are only checked */
     int         nprogram, nfit;
@@ -813,6 +815,64 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     if (!wrong)
         c->graph = g;
     return result_of(c, errors);
+}
+
+static CustomOps *custom_ops(p2o_conversion *c)
+{
+    if (!c->custom) {
+        c->custom = p2o_custom_new(c->arena);
+        p2o_ops_set_custom(operators(c), c->custom);
+    }
+    return c->custom;
+}
+
+static p2o_status step_map_op(p2o_conversion *c, const void *arg)
+{
+    const char *wrong =
+        c->graph ? "converted already"
+                 : p2o_custom_map(custom_ops(c), operators(c), p2o_str_dup(c->arena, str_of(arg)));
+    return wrong ? misuse(c, wrong) : P2O_OK;
+}
+
+p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec)
+{
+    return guarded(c, step_map_op, spec);
+}
+
+static p2o_status add_functions(p2o_conversion *c, const char *text, size_t n)
+{
+    size_t errors = p2o_diags_errors(c->diags);
+    p2o_functions_parse(c->diags, &custom_ops(c)->library, (Str){ text, n });
+    return result_of(c, errors);
+}
+
+static p2o_status step_add_op_text(p2o_conversion *c, const void *arg)
+{
+    const char *text = p2o_str_dup(c->arena, str_of(arg));
+    return c->graph ? misuse(c, "converted already") : add_functions(c, text, strlen(text));
+}
+
+p2o_status p2o_add_op_text(p2o_conversion *c, const char *text)
+{
+    return guarded(c, step_add_op_text, text);
+}
+
+static p2o_status step_add_op_library(p2o_conversion *c, const void *arg)
+{
+    size_t      errors = p2o_diags_errors(c->diags), n = 0;
+    const char *path = p2o_str_dup(c->arena, str_of(arg));
+    if (c->graph)
+        return misuse(c, "converted already");
+    const char *model = p2o_diags_file(c->diags, path);
+    const char *text = p2o_read_text(c->diags, path, &n);
+    p2o_status  s = text ? add_functions(c, text, n) : result_of(c, errors);
+    p2o_diags_file(c->diags, model);
+    return s;
+}
+
+p2o_status p2o_add_op_library(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_add_op_library, path);
 }
 
 p2o_status p2o_convert(p2o_conversion *c) { return guarded(c, step_convert, NULL); }

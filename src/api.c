@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 
+#include "api_ops.h"
 #include "aten/custom.h"
 #include "aten/functional.h"
 #include "aten/infer.h"
@@ -62,6 +63,7 @@ struct p2o_conversion {
     const char *dump_program, *dump_types, *dump_graph, *dump_opt;
     VEC(p2o_diagnostic) public_diags;
     bool        out_of_memory;
+    bool        busy;                       /* a callback of p2o_register_op runs */
 };
 
 typedef p2o_status Step(p2o_conversion *c, const void *arg);
@@ -111,6 +113,8 @@ static void publish_diag(void *user, const Diag *d)
 
 static p2o_status guarded(p2o_conversion *c, Step *step, const void *arg)
 {
+    if (c->busy)
+        return P2O_ERR_MISUSE;
     if (c->out_of_memory || setjmp(*p2o_arena_guard(c->arena))) {
         c->out_of_memory = true;
         return P2O_ERR_NOMEM;
@@ -817,62 +821,38 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
-static CustomOps *custom_ops(p2o_conversion *c)
+static p2o_status step_custom(p2o_conversion *c, const void *arg)
 {
+    size_t errors = p2o_diags_errors(c->diags);
+    if (c->graph)
+        return misuse(c, "converted already");
     if (!c->custom) {
         c->custom = p2o_custom_new(c->arena);
         p2o_ops_set_custom(operators(c), c->custom);
     }
-    return c->custom;
-}
-
-static p2o_status step_map_op(p2o_conversion *c, const void *arg)
-{
-    const char *wrong =
-        c->graph ? "converted already"
-                 : p2o_custom_map(custom_ops(c), operators(c), p2o_str_dup(c->arena, str_of(arg)));
-    return wrong ? misuse(c, wrong) : P2O_OK;
+    p2o_take_custom(c->diags, operators(c), &c->busy, arg);
+    return result_of(c, errors);
 }
 
 p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec)
 {
-    return guarded(c, step_map_op, spec);
-}
-
-static p2o_status add_functions(p2o_conversion *c, const char *text, size_t n)
-{
-    size_t errors = p2o_diags_errors(c->diags);
-    p2o_functions_parse(c->diags, &custom_ops(c)->library, (Str){ text, n });
-    return result_of(c, errors);
-}
-
-static p2o_status step_add_op_text(p2o_conversion *c, const void *arg)
-{
-    const char *text = p2o_str_dup(c->arena, str_of(arg));
-    return c->graph ? misuse(c, "converted already") : add_functions(c, text, strlen(text));
-}
-
-p2o_status p2o_add_op_text(p2o_conversion *c, const char *text)
-{
-    return guarded(c, step_add_op_text, text);
-}
-
-static p2o_status step_add_op_library(p2o_conversion *c, const void *arg)
-{
-    size_t      errors = p2o_diags_errors(c->diags), n = 0;
-    const char *path = p2o_str_dup(c->arena, str_of(arg));
-    if (c->graph)
-        return misuse(c, "converted already");
-    const char *model = p2o_diags_file(c->diags, path);
-    const char *text = p2o_read_text(c->diags, path, &n);
-    p2o_status  s = text ? add_functions(c, text, n) : result_of(c, errors);
-    p2o_diags_file(c->diags, model);
-    return s;
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_MAP, .text = spec });
 }
 
 p2o_status p2o_add_op_library(p2o_conversion *c, const char *path)
 {
-    return guarded(c, step_add_op_library, path);
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_LIBRARY, .text = path });
+}
+
+p2o_status p2o_add_op_text(p2o_conversion *c, const char *text)
+{
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_TEXT, .text = text });
+}
+
+p2o_status p2o_register_op(p2o_conversion *c, const char *name, p2o_lower_fn *fn, void *user)
+{
+    return guarded(c, step_custom,
+                   &(CustomWord){ .kind = CUSTOM_CALL, .text = name, .fn = fn, .user = user });
 }
 
 p2o_status p2o_convert(p2o_conversion *c) { return guarded(c, step_convert, NULL); }

@@ -11,6 +11,7 @@
 typedef struct CustomRow {
     AtenOp          op;
     const CustomOp *custom;
+    const CustomOps *all;
     int             nargs;
 } CustomRow;
 
@@ -21,6 +22,11 @@ static const OnnxFunction *function_of(const Call *c)
     return c->op->custom->custom->onnx.function;
 }
 
+const OnnxFunction *p2o_custom_function(const Call *c, const char *domain, const char *name)
+{
+    return p2o_functions_find(&c->op->custom->all->library, domain, name);
+}
+
 CustomOps *p2o_custom_new(Arena *a)
 {
     CustomOps *x = NEW(a, CustomOps);
@@ -28,7 +34,7 @@ CustomOps *p2o_custom_new(Arena *a)
     return x;
 }
 
-static bool is_identifier(Str s)
+static bool is_plain_word(Str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -45,7 +51,7 @@ static bool is_dotted(Str s)
     size_t from = 0;
     for (size_t i = 0; i <= s.n; i++)
         if (i == s.n || s.p[i] == '.') {
-            if (!is_identifier((Str){ s.p + from, i - from }))
+            if (!is_plain_word((Str){ s.p + from, i - from }))
                 return false;
             from = i + 1;
         }
@@ -58,12 +64,12 @@ static const char *target_name(Arena *a, Str s)
     size_t colons = 0;
     while (colons + 1 < s.n && (s.p[colons] != ':' || s.p[colons + 1] != ':'))
         colons++;
-    if (colons + 2 >= s.n || !is_identifier((Str){ s.p, colons }))
+    if (colons + 2 >= s.n || !is_plain_word((Str){ s.p, colons }))
         return NULL;
     Str overload, rest = { s.p + colons + 2, s.n - colons - 2 };
     Str name = p2o_str_cut(rest, '.', &overload);
-    if (!is_identifier(name) || (overload.p != s.p + s.n && name.n < rest.n &&
-                                 !is_identifier(overload)))
+    if (!is_plain_word(name) || (overload.p != s.p + s.n && name.n < rest.n &&
+                                 !is_plain_word(overload)))
         return NULL;
     size_t n = str_is(overload, "default") ? s.n - sizeof ".default" + 1 : s.n;
     return p2o_str_dup(a, (Str){ s.p, n });
@@ -96,7 +102,7 @@ const char *p2o_custom_map(CustomOps *x, const Ops *o, const char *spec)
     CustomOp op = { .target = target_name(a, target), .onnx = { .version = 1 } };
     Str      plain = p2o_str_cut(name, '@', &version);
     bool     versioned = plain.n < name.n;
-    if (!op.target || !is_dotted(domain) || !is_identifier(plain) ||
+    if (!op.target || !is_dotted(domain) || !is_plain_word(plain) ||
         (versioned && (!p2o_parse_i64(version, &op.onnx.version) || op.onnx.version < 1 ||
                        op.onnx.version > INT32_MAX)))
         return p2o_printf(a, "'%s': %s", spec, want);
@@ -129,8 +135,8 @@ static const CustomOp *find_custom(Ops *o, const char *target)
         return NULL;
     CustomOp *op = p2o_map_get(&x->ops, str_of(target));
     Str       name, domain = p2o_str_cut(str_of(target), ':', &name);
-    if (!op && name.n > 1 && is_identifier(domain) &&
-        is_identifier((Str){ name.p + 1, name.n - 1 })) {
+    if (!op && name.n > 1 && is_plain_word(domain) &&
+        is_plain_word((Str){ name.p + 1, name.n - 1 })) {
         const char         *own = p2o_str_dup(x->ops.arena, domain);
         const OnnxFunction *f = p2o_functions_find(&x->library, own, name.p + 1);
         if (!f)
@@ -261,7 +267,7 @@ static void add_arguments(Binding *b)
         const char *name = c->arg_names && c->arg_names[i] ? c->arg_names[i] : "";
         if (!*name)
             name = p2o_printf(b->prog->arena, "arg%d", i);
-        if (!is_identifier(str_of(name)) || has_argument(c, name, i))
+        if (!is_plain_word(str_of(name)) || has_argument(c, name, i))
             cannot(b, "argument %d has no name of its own", i + 1);
         else
             add_argument(b, name, &c->args[i]);
@@ -330,6 +336,7 @@ static const AtenOp *row_for(Ops *o, const Binding *b)
         return known;
     CustomRow *r = NEW(b->prog->arena, CustomRow);
     r->custom = b->op;
+    r->all = p2o_ops_custom(o);
     r->nargs = b->call->nargs;
     r->op = (AtenOp){ .schema = b->schema.at, .shape = rule_custom, .lower_many = lower_custom,
                       .roles = b->roles.n ? b->roles.at : NULL, .custom = r };
@@ -609,8 +616,22 @@ static bool same_kind_of_tensor(Infer *in, const Call *c, int i, const Value *v)
     return false;
 }
 
+/* Files may leave open what a value is until it is computed. */
+static bool tensors_are_tensors(Infer *in, const Call *c)
+{
+    Inputs args = inputs_of_call(in->arena, c);
+    for (size_t i = 0; i < args.n; i++)
+        if (args.at[i]->kind == ARG_VAR && p2o_arg_type(args.at[i]).kind != TY_TENSOR) {
+            rule_unsupported(in, "input %zu is a number that the file says nothing of", i + 1);
+            return false;
+        }
+    return true;
+}
+
 static void rule_custom(Infer *in, const Call *c)
 {
+    if (!tensors_are_tensors(in, c))
+        return;
     Value **by_rule = function_results(in, c);
     for (int i = 0; i < c->nouts && !in->failed; i++) {
         const Value *v = by_rule[i] && !by_rule[i]->is_sequence ? by_rule[i] : NULL;
@@ -625,21 +646,17 @@ static void rule_custom(Infer *in, const Call *c)
     }
 }
 
-/* ONNX Runtime runs functions in the model's opset, and so those that they call. */
-static bool fits_opset(Lower *lo, const Call *c, const OnnxFunction *f)
+bool p2o_custom_fits(Lower *lo, const Call *c, const OnnxFunction *f)
 {
-    const char *op = p2o_function_misfit(f, lo->opset);
-    if (!op)
-        for (int i = 0; i < f->nnode; i++)
-            if (f->nodes[i].calls && !fits_opset(lo, c, f->nodes[i].calls))
-                return false;
-    if (!op)
+    const char         *op = NULL;
+    const OnnxFunction *bad = p2o_function_misfit(lo->arena, f, lo->opset, &op);
+    if (!bad)
         return true;
     p2o_diag_advise(lo->diags, DIAG_UNSUPPORTED, c->loc,
                     p2o_printf(lo->arena, "--opset %d, or write the function for opset %d",
-                               f->opset, lo->opset),
+                               bad->opset, lo->opset),
                     "%s: function %s is of opset %d and the model of %d, where %s may be another",
-                    c->target, f->name, f->opset, lo->opset, op);
+                    c->target, bad->name, bad->opset, lo->opset, op);
     lo->failed = true;
     return false;
 }
@@ -668,7 +685,7 @@ static void lower_custom(Lower *lo, const Call *c, Value **out)
         unsupported(lo, c, "%s", why);
         return;
     }
-    if (op->onnx.function && !fits_opset(lo, c, op->onnx.function))
+    if (op->onnx.function && !p2o_custom_fits(lo, c, op->onnx.function))
         return;
     Inputs  args = inputs_of_call(lo->arena, c);
     Value **in = NEW_N(lo->arena, Value *, args.n + 1);

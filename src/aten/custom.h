@@ -39,6 +39,10 @@ const char *p2o_custom_call(CustomOps *x, const Ops *o, const char *name, Custom
  * with *refused, after a diagnostic. */
 Call *p2o_custom_bind(Ops *o, Program *p, const Call *given, const AtenOp **op, bool *refused);
 
+/* The library's function of that name; NULL: none.  c is a call of a custom operator. */
+const OnnxFunction *p2o_custom_function(const Call *c, const char *domain, const char *name);
+/* Its nodes mean the same in the model's opset; false after a diagnostic. */
+bool p2o_custom_fits(Lower *lo, const Call *c, const OnnxFunction *f);
 /* How many of a call's arguments the file has. */
 int p2o_custom_nargs(const Call *c);
 

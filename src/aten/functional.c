@@ -868,6 +868,7 @@ static void rewrite_call(Functional *f, Call *given)
         if (!own)
             return;
         given = own;
+        nwritten = 0;
     }
     Call *c = bound_call(f, given, op, nwritten);
     if (!c)

@@ -62,8 +62,10 @@ const FunctionAttr *p2o_function_attr(const OnnxFunction *f, const char *name);
 const char         *p2o_attr_kind_text(AttrKind k);             /* "ints" */
 
 /* ONNX Runtime runs a function's nodes in the model's opset, whatever the function says.  NULL when
- * they mean the same there; else the operator that may not. */
-const char *p2o_function_misfit(const OnnxFunction *f, int opset);
+ * they mean the same there; else the function, this one or one that it calls, and its operator that
+ * may not. */
+const OnnxFunction *p2o_function_misfit(Arena *a, const OnnxFunction *f, int opset,
+                                        const char **op);
 
 /* Types of a call's results by the rules of the function's nodes, made in `scratch`, whose inputs
  * stand for the call's.  out[i] stays NULL where no rule says; false: a rule was not satisfied,

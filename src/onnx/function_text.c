@@ -156,7 +156,7 @@ static const char *take_quotable(FunctionText *t, const char *what)
 {
     size_t      from = t->at;
     const char *name = peek_char(t) == '"' ? take_string(t) : take_id(t, what);
-    if (!t->failed && !p2o_is_one_line(str_of(name)))
+    if (!t->failed && *name && !p2o_is_one_line(str_of(name)))
         text_fail_at(t, from, "a name with control characters");
     return name;
 }

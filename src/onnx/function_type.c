@@ -113,7 +113,7 @@ bool p2o_function_type(Graph *scratch, const OnnxFunction *f, int nin, Value *co
     return type_call(&t, f, nin, in, nattr, attrs, out, 0);
 }
 
-const char *p2o_function_misfit(const OnnxFunction *f, int opset)
+static const char *misfit_of(const OnnxFunction *f, int opset)
 {
     int older = f->opset < opset ? f->opset : opset;
     for (int i = 0; i < f->nnode && f->opset != opset; i++) {
@@ -121,6 +121,27 @@ const char *p2o_function_misfit(const OnnxFunction *f, int opset)
         OnnxOp              op = *n->domain ? ONNX_NONE : p2o_onnx_find(str_of(n->op));
         if (!*n->domain && (op == ONNX_NONE || p2o_onnx_info(op)->since > older))
             return n->op;
+    }
+    return NULL;
+}
+
+const OnnxFunction *p2o_function_misfit(Arena *a, const OnnxFunction *f, int opset, const char **op)
+{
+    VEC(const OnnxFunction *) todo = { 0 };
+    Map seen = { .arena = a };
+    VEC_PUSH(a, &todo, f);
+    for (size_t i = 0; i < todo.n; i++) {
+        const OnnxFunction *x = todo.at[i];
+        void              **slot = p2o_map_slot(&seen, str_of(p2o_printf(a, "%s\n%s", x->domain, x->name)));
+        if (*slot)
+            continue;
+        *slot = (void *)(uintptr_t)x;
+        *op = misfit_of(x, opset);
+        if (*op)
+            return x;
+        for (int k = 0; k < x->nnode; k++)
+            if (x->nodes[k].calls)
+                VEC_PUSH(a, &todo, x->nodes[k].calls);
     }
     return NULL;
 }

@@ -125,7 +125,7 @@ static p2o_status step_argument(p2o_call *k, void *arg)
     describe(k, q->inside ? &a->items[q->item] : a, &x);
     x.size = q->out->size;
     memcpy(q->out, &x, n);
-    return k->lo->failed ? P2O_ERR_UNSUPPORTED : P2O_OK;
+    return x.kind == P2O_ARG_TENSOR && !x.value ? P2O_ERR_UNSUPPORTED : P2O_OK;
 }
 
 p2o_status p2o_call_argument(p2o_call *k, size_t i, p2o_argument *out)
@@ -368,6 +368,15 @@ typedef struct GivenResult {
     p2o_value v;
 } GivenResult;
 
+/* A size that the nodes' rules give has to be the result's at every size; one that is known at run
+ * time only is taken on trust, as the data decides it. */
+static bool is_the_size(Dims *t, Dim by_nodes, Dim of_result)
+{
+    int64_t captured;
+    Answer  same_size = p2o_dim_eq(t, by_nodes, of_result);
+    return same_size == YES || (same_size == CANNOT_TELL && !p2o_dim_hint(t, by_nodes, &captured));
+}
+
 static p2o_status step_result(p2o_call *k, void *arg)
 {
     const GivenResult *r = arg;
@@ -382,7 +391,7 @@ static p2o_status step_result(p2o_call *k, void *arg)
                                          p2o_dtype_torch(v->dtype), v->shape.rank,
                                          p2o_dtype_torch(t), s.rank));
     for (int i = 0; i < s.rank; i++)
-        if (p2o_dim_eq(k->lo->dims, v->shape.at[i], s.at[i]) == NO)
+        if (!is_the_size(k->lo->dims, v->shape.at[i], s.at[i]))
             return call_misuse(k, p2o_printf(k->lo->arena, "result %zu has size %s on axis %d, "
                                              "which is %s", r->i + 1,
                                              p2o_dim_text(k->lo->dims, v->shape.at[i]), i,

@@ -56,6 +56,7 @@ struct p2o_conversion {
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
+    Texts       kernels;                    /* the user's libraries for it */
     Texts       inputs, axes, ranges;       /* what the user declared, applied by p2o_convert */
     VEC(OutputAxis) output_axes;
     const char **input_names, **output_names;
@@ -1031,6 +1032,24 @@ p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text)
     return guarded(c, step_inspect, &(TextStep){ .path = path, .text = text });
 }
 
+static p2o_status step_use_kernels(p2o_conversion *c, const void *arg)
+{
+    if (c->ort)
+        return misuse(c, "ONNX Runtime was loaded already");
+    VEC_PUSH(c->arena, &c->kernels, p2o_str_dup(c->arena, str_of(arg)));
+    return P2O_OK;
+}
+
+p2o_status p2o_use_ort_library(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_use_kernels, path);
+}
+
+int p2o_needs_kernels(const p2o_conversion *c)
+{
+    return c->graph && !c->kernels.n && p2o_graph_has_own(c->graph);
+}
+
 static OrtModel *open_model(p2o_conversion *c, const char *path)
 {
     p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(path)));
@@ -1040,8 +1059,11 @@ static OrtModel *open_model(p2o_conversion *c, const char *path)
         if (!c->scratch)
             longjmp(*p2o_arena_guard(c->arena), 1);
     }
-    if (!c->ort)
+    if (!c->ort) {
         c->ort = p2o_ort_load(c->diags);
+        for (size_t i = 0; c->ort && i < c->kernels.n; i++)
+            p2o_ort_use(c->ort, c->kernels.at[i]);
+    }
     return c->ort ? p2o_ort_open(c->ort, c->diags, path) : NULL;
 }
 

@@ -35,6 +35,17 @@ const Graph *p2o_graph_root(const Graph *g)
     return g;
 }
 
+bool p2o_graph_has_own(const Graph *g)
+{
+    bool own = false;
+    for (const Node *n = g->first; n && !own; n = n->next) {
+        own = n->own && n->own->version && !n->own->function;
+        for (int i = 0; i < n->nattr && !own; i++)
+            own = n->attrs[i].kind == ATTR_GRAPH && p2o_graph_has_own(n->attrs[i].graph);
+    }
+    return own;
+}
+
 bool p2o_graph_encloses(const Graph *outer, const Graph *g)
 {
     while (g && g != outer)

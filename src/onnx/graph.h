@@ -141,6 +141,8 @@ static inline bool p2o_value_is_output(const Value *v) { return v->is_output; }
 const Attr *p2o_node_attr(const Node *n, const char *name);             /* NULL: absent */
 int64_t     p2o_node_int(const Node *n, const char *name, int64_t otherwise);
 
+/* A node that was made, not read, and that only kernels of the user's define. */
+bool         p2o_graph_has_own(const Graph *g);
 const Graph *p2o_graph_root(const Graph *g);            /* the outermost */
 bool         p2o_graph_encloses(const Graph *outer, const Graph *g);    /* or is the same */
 

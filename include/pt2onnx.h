@@ -260,8 +260,8 @@ P2O_API p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char *
 /* Running models in ONNX Runtime, which is loaded when first needed. */
 /* A library with kernels for operators of your domain; before the first run. */
 P2O_API p2o_status p2o_use_ort_library(p2o_conversion *c, const char *path);
-/* Whether the converted model has operators that ONNX Runtime has no kernels for, none being
- * given. */
+/* Whether the converted model has operators that ONNX Runtime has no kernels for, none being given;
+ * before it is converted, whether an operator is mapped to what no function defines. */
 P2O_API int        p2o_needs_kernels(const p2o_conversion *c);
 typedef struct p2o_verify_options {
     size_t             size;

@@ -1047,7 +1047,9 @@ p2o_status p2o_use_ort_library(p2o_conversion *c, const char *path)
 
 int p2o_needs_kernels(const p2o_conversion *c)
 {
-    return c->graph && !c->kernels.n && p2o_graph_has_own(c->graph);
+    if (c->kernels.n)
+        return false;
+    return c->graph ? p2o_graph_has_own(c->graph) : c->custom && p2o_custom_is_foreign(c->custom);
 }
 
 static OrtModel *open_model(p2o_conversion *c, const char *path)

@@ -27,6 +27,16 @@ const OnnxFunction *p2o_custom_function(const Call *c, const char *domain, const
     return p2o_functions_find(&c->op->custom->all->library, domain, name);
 }
 
+bool p2o_custom_is_foreign(const CustomOps *x)
+{
+    for (size_t i = 0; i < x->ops.n; i++) {
+        const CustomOp *op = x->ops.at[i].value;
+        if (!op->lower && !p2o_functions_find(&x->library, op->onnx.domain, op->onnx.name))
+            return true;
+    }
+    return false;
+}
+
 CustomOps *p2o_custom_new(Arena *a)
 {
     CustomOps *x = NEW(a, CustomOps);

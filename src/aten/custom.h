@@ -39,6 +39,8 @@ const char *p2o_custom_call(CustomOps *x, const Ops *o, const char *name, Custom
  * with *refused, after a diagnostic. */
 Call *p2o_custom_bind(Ops *o, Program *p, const Call *given, const AtenOp **op, bool *refused);
 
+/* Something is mapped to what no function of the library defines. */
+bool p2o_custom_is_foreign(const CustomOps *x);
 /* The library's function of that name; NULL: none.  c is a call of a custom operator. */
 const OnnxFunction *p2o_custom_function(const Call *c, const char *domain, const char *name);
 /* Its nodes mean the same in the model's opset; false after a diagnostic. */

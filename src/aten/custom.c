@@ -306,7 +306,9 @@ static Arg result_sizes(Binding *b, int i)
 {
     const Var *v = b->call->outs[i];
     if (!v || v->recorded.kind != TY_TENSOR) {
-        cannot(b, "result %d is no tensor", i + 1);
+        cannot(b, v && v->recorded.kind == TY_NONE
+                      ? "the program does not say what result %d is"
+                      : "result %d is no tensor", i + 1);
         return arg_none();
     }
     Shape s = v->recorded.shape;

@@ -18,7 +18,7 @@ folder = sys.argv[1] if len(sys.argv) > 1 else "."
 library = os.path.join(os.path.dirname(os.path.abspath(__file__)), "custom_op.txt")
 
 
-# An operator that PyTorch does not look into.  The fake kernel tells torch.export the result's size.
+# An operator that PyTorch does not look into.  The fake kernel tells torch.export its result's size.
 @torch.library.custom_op("mylib::soft_threshold", mutates_args=())
 def soft_threshold(x: Tensor, lambd: float, scale: float = 1.0) -> Tensor:
     return torch.sign(x) * torch.clamp(x.abs() - lambd, min=0) * scale

@@ -136,10 +136,10 @@ P2O_API p2o_status p2o_set_output_names(p2o_conversion *c, const char *names);
  * "ones": [...]}; ones are further checks, at sizes of 1. */
 P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
 
-/* Operators that are not supported, by the user's word; before converting.  A call becomes a node of
- * the user's domain, its tensors the inputs, its numbers and texts attributes by their names:
- * "mylib::foo=com.example:Foo"; "mylib::foo.bar=com.example:Foo@2" for an overload and version 2 of
- * the domain. */
+/* Operators that are not supported, by the user's word; before converting.  A call becomes a node
+ * of the user's domain, its tensors the inputs, its numbers and texts attributes by their names:
+ * "mylib::foo=com.example:Foo"; "mylib::foo.bar=com.example:Foo@2" for an overload and version 2
+ * of the domain. */
 P2O_API p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec);
 /* ONNX functions in ONNX's own text syntax.  What is mapped to one refers to it; without a word
  * mylib::foo does to the function foo of the domain mylib. */
@@ -147,8 +147,8 @@ P2O_API p2o_status p2o_add_op_library(p2o_conversion *c, const char *path);
 P2O_API p2o_status p2o_add_op_text(p2o_conversion *c, const char *text);
 
 /* Or by a function of the user's, called by p2o_convert for each call of the operator: it reads the
- * arguments, makes nodes of ONNX, and says which values are the results.  It returns P2O_OK; what it
- * cannot do it refuses (p2o_call_refuse) or returns as any other status.
+ * arguments, makes nodes of ONNX, and says which values are the results.  It returns P2O_OK; what
+ * it cannot do it refuses (p2o_call_refuse) or returns as any other status.
  *
  *     static p2o_status lower_foo(void *user, p2o_call *call)
  *     {
@@ -161,10 +161,10 @@ P2O_API p2o_status p2o_add_op_text(p2o_conversion *c, const char *text);
  *         return s == P2O_OK ? p2o_call_result(call, 0, y) : s;
  *     }
  *
- * A p2o_call and its values are good until the function returns, and the handle takes no other calls
- * until then.  A wrong use of them is P2O_ERR_MISUSE, and refuses the conversion with a diagnostic.
- * Sizes of results are what the file says of them: sizes of a fixed capture whose origin it does not
- * tell are refused before. */
+ * A p2o_call and its values are good until the function returns, and the handle takes no other
+ * calls until then.  A wrong use of them is P2O_ERR_MISUSE, and refuses the conversion with a
+ * diagnostic.  Sizes of results are what the file says of them: sizes of a fixed capture whose
+ * origin it does not tell are refused before. */
 typedef struct p2o_call p2o_call;
 typedef uint32_t p2o_value;             /* a tensor in the model that is made; 0: none */
 typedef p2o_status p2o_lower_fn(void *user, p2o_call *call);

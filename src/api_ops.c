@@ -1,6 +1,7 @@
-/* Values are numbers into a table of the call's own, so a wrong one is found and not followed; a call
- * that is over says so.  Memory may run out below the user's function, whose frames no jump may
- * cross: each entry has a setjmp of its own, and the jump goes on when the function has returned. */
+/* Values are numbers into a table of the call's own, so a wrong one is found and not followed; a
+ * call that is over says so.  Memory may run out below the user's function, whose frames no jump
+ * may cross: each entry has a setjmp of its own, and the jump goes on when the function has
+ * returned. */
 #include "api_ops.h"
 
 #include "aten/lower.h"
@@ -353,7 +354,8 @@ static p2o_status step_constant(p2o_call *k, void *arg)
     void *copy = p2o_alloc(a, x->nbytes + 1);
     if (x->nbytes)
         memcpy(copy, x->data, x->nbytes);
-    *x->out = hand_out(k, p2o_build_const(k->lo->b, p2o_tensor_make(a, t, x->rank, x->sizes, copy)));
+    const Tensor *made = p2o_tensor_make(a, t, x->rank, x->sizes, copy);
+    *x->out = hand_out(k, p2o_build_const(k->lo->b, made));
     return P2O_OK;
 }
 

@@ -1,4 +1,4 @@
-"""Operators that pt2onnx does not know, given a meaning: names, ONNX functions, Python functions."""
+"""Operators that pt2onnx does not know, given a meaning: names, ONNX functions, Python ones."""
 from __future__ import annotations
 
 import ctypes

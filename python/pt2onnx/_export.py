@@ -166,7 +166,7 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
             verbose: bool, report: Any, notes: Sequence[Diagnostic] = (),
             kernels: Sequence[str] = ()) -> Result:
     checks: List[Check] = []
-    if check is not None and conversion.needs_kernels():        # which a function of the user's made
+    if check is not None and conversion.needs_kernels():        # a function of the user's did it
         warnings.warn("the model was not checked: ONNX Runtime has no kernels for operators of "
                       "your own domain (ort_library=)", stacklevel=3)
         check = None

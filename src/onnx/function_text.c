@@ -1,5 +1,5 @@
-/* A parser for the functions of ONNX's textual syntax (docs/Syntax.md of onnx), as onnx.parser reads
- * and onnx.printer writes them:
+/* A parser for the functions of ONNX's textual syntax (docs/Syntax.md of onnx), as onnx.parser
+ * reads and onnx.printer writes them:
  *
  *     <domain: "com.example", opset_import: ["" : 18]>
  *     Foo <alpha: float = 1.0, beta> (X, Y) => (Z)
@@ -674,7 +674,7 @@ static void take_node_inputs(FunctionText *t, FunctionNode *n)
     n->nin = (int)in.n;
 }
 
-static void check_function_call(FunctionText *t, size_t at, const FunctionNode *n)
+static void check_inner_call(FunctionText *t, size_t at, const FunctionNode *n)
 {
     const OnnxFunction *f = n->calls;
     if (n->nin > f->nin || n->nout > f->nout)
@@ -714,7 +714,7 @@ static void take_node(FunctionText *t, FunctionNode *n)
     n->out = out.at;
     n->nout = (int)out.n;
     if (n->calls && !t->failed)
-        check_function_call(t, op_at, n);
+        check_inner_call(t, op_at, n);
 }
 
 /* ["" : 18, "com.example" : 1] */
@@ -776,7 +776,8 @@ static void take_header(FunctionText *t, OnnxFunction *f)
     }
     expect_char(t, '>');
     if (!t->failed && (!f->domain || !*f->domain || same(f->domain, "ai.onnx")))
-        text_fail_at(t, from, "a function needs a domain of its own: <domain: \"com.example\", ...>");
+        text_fail_at(t, from,
+                     "a function needs a domain of its own: <domain: \"com.example\", ...>");
     if (!t->failed && !p2o_is_one_line(str_of(f->domain)))
         text_fail_at(t, from, "a domain with control characters");
     if (!t->failed && !f->nimport)

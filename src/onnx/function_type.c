@@ -132,7 +132,8 @@ const OnnxFunction *p2o_function_misfit(Arena *a, const OnnxFunction *f, int ops
     VEC_PUSH(a, &todo, f);
     for (size_t i = 0; i < todo.n; i++) {
         const OnnxFunction *x = todo.at[i];
-        void              **slot = p2o_map_slot(&seen, str_of(p2o_printf(a, "%s\n%s", x->domain, x->name)));
+        const char         *key = p2o_printf(a, "%s\n%s", x->domain, x->name);
+        void              **slot = p2o_map_slot(&seen, str_of(key));
         if (*slot)
             continue;
         *slot = (void *)(uintptr_t)x;

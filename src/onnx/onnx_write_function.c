@@ -16,7 +16,7 @@ static void need_domain(ModelOperators *o, const char *domain, int64_t version)
         *slot = (void *)(intptr_t)version;
 }
 
-static Str key_of(ModelOperators *o, const OnnxFunction *f)
+static Str function_slot_key(ModelOperators *o, const OnnxFunction *f)
 {
     return str_of(p2o_printf(o->functions.arena, "%s\n%s", f->domain, f->name));
 }
@@ -28,7 +28,7 @@ static void need_function(ModelOperators *o, const OnnxFunction *f)
     VEC_PUSH(o->functions.arena, &todo, f);
     for (size_t i = 0; i < todo.n; i++) {
         const OnnxFunction *x = todo.at[i];
-        void              **slot = p2o_map_slot(&o->functions, key_of(o, x));
+        void              **slot = p2o_map_slot(&o->functions, function_slot_key(o, x));
         if (*slot)
             continue;
         *slot = (void *)(uintptr_t)x;

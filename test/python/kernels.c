@@ -1,5 +1,6 @@
 /* A library of kernels as users of ONNX Runtime have them: com.example:SoftCap(x, cap) is
- * cap * tanh(x / cap).  The slice of the C API that it takes is declared by slot, as in src/run/ort.c. */
+ * cap * tanh(x / cap).  The slice of the C API that it takes is declared by slot, as in
+ * src/run/ort.c. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +13,8 @@ typedef struct ApiBase {
 
 enum { API_VERSION = 17, CUSTOM_OP_VERSION = 8, FLOAT = 1, REQUIRED = 0 };
 enum {
-    CREATE_DOMAIN = 26, DOMAIN_ADD = 27, ADD_DOMAIN = 28, MUTABLE_DATA = 51, DIM_COUNT = 61, DIMS = 62,
-    ELEMENTS = 64, TYPE_AND_SHAPE = 65, ATTRIBUTE_FLOAT = 85, GET_INPUT = 90, GET_OUTPUT = 91,
+    CREATE_DOMAIN = 26, DOMAIN_ADD = 27, ADD_DOMAIN = 28, MUTABLE_DATA = 51, DIM_COUNT = 61,
+    DIMS = 62, ELEMENTS = 64, TYPE_AND_SHAPE = 65, ATTRIBUTE_FLOAT = 85, GET_INPUT = 90, GET_OUTPUT = 91,
     RELEASE_TYPE_AND_SHAPE = 99
 };
 #define CALL(slot, ...) ((void *(*)(__VA_ARGS__))api[slot])
@@ -72,8 +73,8 @@ static int    required(const CustomOp *op, size_t i) { (void)op, (void)i; return
 static size_t one_of(const CustomOp *op) { (void)op; return 1; }
 
 static const CustomOp soft_cap = {
-    CUSTOM_OP_VERSION, create_kernel, name_of, provider_of, float_of, one_of, float_of, one_of, compute,
-    free, required, required
+    CUSTOM_OP_VERSION, create_kernel, name_of, provider_of, float_of, one_of, float_of, one_of,
+    compute, free, required, required
 };
 
 __attribute__((visibility("default"))) void *RegisterCustomOps(void *options, const ApiBase *base)

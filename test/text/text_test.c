@@ -3,9 +3,9 @@
  * usage: text_test [--accept] FILE... (with uncovered.lst among them, they are all there are)
  *
  * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or
- * `declare x:batch,?`, `custom mylib::foo=com.example:Foo` and `function <...> Foo (X) => (Z) {...}`
- * for operators without a row, the capture's own `guard L['x'].size()[0] < 9` and `range s0=2..8`, gives a
- * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other
+ * `declare x:batch,?`, `custom mylib::foo=com.example:Foo` and `function <...> Foo (X) => (Z) {}`
+ * for operators without a row, the capture's own `guard L['x'].size()[0] < 9` and
+ * `range s0=2..8`, gives a program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other
  * sizes), and ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
  *     --- error     lines that must all occur in the diagnostics

@@ -1,5 +1,5 @@
-/* Operators that the user gives a meaning, through the public API: callbacks above all, used right and
- * wrong, and with memory running out below them. */
+/* Operators that the user gives a meaning, through the public API: callbacks above all, used right
+ * and wrong, and with memory running out below them. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -46,7 +46,8 @@ static void test_reads(void)
     Fixture x = start();
     CHECK(p2o_functions_parse(x.diags, &x.library, STR(
         "# two functions\n" HEAD
-        "Foo <alpha, beta: float = 2, names: strings = [\"a\", \"b\\\"\"]> (X, float[N, 3] Y) => (Z)\n"
+        "Foo <alpha, beta: float = 2, names: strings = [\"a\", \"b\\\"\"]>\n"
+        "(X, float[N, 3] Y) => (Z)\n"
         "<float[N] T>\n"
         "{\n"
         "  C = Constant <value_float: float = @alpha> ()\n"
@@ -110,8 +111,10 @@ static void test_refuses(void)
     refuses(HEAD "Foo (X) => (Y) { Y = Op <a = []> (X) }", "an empty list needs its type");
     refuses(HEAD "Foo (X) => (Y) { Y = Op <a = [1, \"x\"]> (X) }", "expected text in quotes");
     refuses(HEAD "Foo (X) => (Y) { Y = Op <a: int = 1.5> (X) }", "expected a whole number");
-    refuses(HEAD "Foo (X) => (Y) { Y = Op <a: int = 99999999999999999999> (X) }", "no number of 64");
-    refuses(HEAD "Foo (X) => (Y) { Y = Op <a: ints = 1> (X) }", "one value where the type says ints");
+    refuses(HEAD "Foo (X) => (Y) { Y = Op <a: int = 99999999999999999999> (X) }",
+            "no number of 64");
+    refuses(HEAD "Foo (X) => (Y) { Y = Op <a: ints = 1> (X) }",
+            "one value where the type says ints");
     refuses(HEAD "Foo (X) => (Y) { Y = Op <a: graph = 1> (X) }", "attributes are int, float");
     refuses(HEAD "Foo (X) => (Y) { Y = If <then_branch = g () => (float q) {}> (X) }",
             "graphs and types are not taken");

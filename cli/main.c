@@ -14,8 +14,8 @@ enum { MOST = 64 };                     /* of any repeated option or file */
 
 typedef struct Options {
     const char *files[MOST], *inputs[MOST], *axes[MOST], *dims[MOST], *data[MOST], *sets[MOST];
-    const char *checks[MOST];
-    size_t      nfile, ninput, naxes, ndim, ndata, nset, ncheck;
+    const char *checks[MOST], *custom_ops[MOST], *op_libraries[MOST], *kernels[MOST];
+    size_t      nfile, ninput, naxes, ndim, ndata, nset, ncheck, ncustom, nlibrary, nkernels;
     const char *input_names, *output_names, *dump, *sizes, *save;
     const char *report;
     int         opset;
@@ -45,6 +45,12 @@ static const char usage_text[] =
     "         --dump program,types,graph,opt   --quiet\n"
     "         --check MODEL.pt2            "
     "a capture that is only held against the result; repeatable\n"
+    "         --custom-op 'mylib::foo=com.example:Foo'     "
+    "an operator of yours becomes a node of your domain; repeatable\n"
+    "         --op-library FILE            "
+    "operators as ONNX functions, in ONNX's text syntax; repeatable\n"
+    "         --ort-library FILE           "
+    "kernels of yours for ONNX Runtime, also for verify and run; repeatable\n"
     "       pt2onnx plan --input.. [--dim..] [--json]      sizes to take captures at\n"
     "       pt2onnx MODEL.onnx OUT.onnx [--input..] [--dynamic-axes..] [--dim..] "
     "[--input-names..] [--output-names..]\n"
@@ -101,6 +107,8 @@ static p2o_conversion *new_handle(Options *o)
     p.state = o->state;
     p.dump = o->dump != NULL;
     p2o_conversion *c = p2o_new(&p);
+    for (size_t i = 0; c && i < o->nkernels; i++)
+        p2o_use_ort_library(c, o->kernels[i]);
     if (!c)
         fprintf(stderr, "pt2onnx: error: out of memory\n");
     return c;
@@ -162,7 +170,10 @@ static bool exists(const char *path, const char *suffix)
 static p2o_status write_checked(p2o_conversion *c, const Options *o, const char *out)
 {
     char part[4096];
-    if (!o->verify)
+    if (o->verify && p2o_needs_kernels(c))
+        fprintf(stderr, "pt2onnx: warning: the model was not checked: ONNX Runtime has no kernels "
+                        "for operators of your own domain (--ort-library)\n");
+    if (!o->verify || p2o_needs_kernels(c))
         return p2o_write_file(c, out);
     int n = 0;
     do {                            /* names that nobody has: nothing of the user's is lost */
@@ -194,6 +205,10 @@ static p2o_status write_report(p2o_conversion *c, const char *path)
 static p2o_status make_model(p2o_conversion *c, const Options *o, size_t models)
 {
     p2o_status s = P2O_OK;
+    for (size_t i = 0; i < o->nlibrary && s == P2O_OK; i++)
+        s = p2o_add_op_library(c, o->op_libraries[i]);
+    for (size_t i = 0; i < o->ncustom && s == P2O_OK; i++)
+        s = p2o_set_custom_op(c, o->custom_ops[i]);
     for (size_t i = 0; i < models && s == P2O_OK; i++)
         s = p2o_read_file(c, o->files[i]);
     if (o->ncheck && s == P2O_OK)
@@ -501,6 +516,9 @@ static int take_value(Options *o, const char *name, const char *v)
     if (!strcmp(name, "--input")) return add_text(o->inputs, &o->ninput, v);
     if (!strcmp(name, "--dynamic-axes")) return add_text(o->axes, &o->naxes, v);
     if (!strcmp(name, "--check")) return add_text(o->checks, &o->ncheck, v);
+    if (!strcmp(name, "--custom-op")) return add_text(o->custom_ops, &o->ncustom, v);
+    if (!strcmp(name, "--ort-library")) return add_text(o->kernels, &o->nkernels, v);
+    if (!strcmp(name, "--op-library")) return add_text(o->op_libraries, &o->nlibrary, v);
     if (!strcmp(name, "--dim")) return add_text(o->dims, &o->ndim, v);
     if (!strcmp(name, "--data")) return add_text(o->data, &o->ndata, v);
     if (!strcmp(name, "--set")) return add_text(o->sets, &o->nset, v);

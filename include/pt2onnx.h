@@ -149,6 +149,107 @@ P2O_API p2o_status p2o_plan(p2o_conversion *c, const char **json);
  * ["past_key_values.0.key", ..]: a cache's parts by their layers. */
 P2O_API p2o_status p2o_port_names(p2o_conversion *c, const char *json, const char **names);
 
+/* Operators that are not supported, by the user's word; before converting.  A call becomes a node
+ * of the user's domain, its tensors the inputs, its numbers and texts attributes by their names:
+ * "mylib::foo=com.example:Foo"; "mylib::foo.bar=com.example:Foo@2" for an overload and version 2
+ * of the domain. */
+P2O_API p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec);
+/* ONNX functions in ONNX's own text syntax.  What is mapped to one refers to it; without a word
+ * mylib::foo does to the function foo of the domain mylib. */
+P2O_API p2o_status p2o_add_op_library(p2o_conversion *c, const char *path);
+P2O_API p2o_status p2o_add_op_text(p2o_conversion *c, const char *text);
+
+/* Or by a function of the user's, called by p2o_convert for each call of the operator: it reads the
+ * arguments, makes nodes of ONNX, and says which values are the results.  It returns P2O_OK; what
+ * it cannot do it refuses (p2o_call_refuse) or returns as any other status.
+ *
+ *     static p2o_status lower_foo(void *user, p2o_call *call)
+ *     {
+ *         p2o_argument x = { .size = sizeof x };
+ *         p2o_value    y = 0;
+ *         p2o_call_argument(call, 0, &x);
+ *         p2o_node n = { .size = sizeof n, .op = "Relu", .inputs = &x.value, .ninput = 1,
+ *                        .noutput = 1 };
+ *         p2o_status s = p2o_emit(call, &n, &y);
+ *         return s == P2O_OK ? p2o_call_result(call, 0, y) : s;
+ *     }
+ *
+ * A p2o_call and its values are good until the function returns, and the handle takes no other
+ * calls until then.  A wrong use of them is P2O_ERR_MISUSE, and refuses the conversion with a
+ * diagnostic.  Sizes of results are what the file says of them: sizes of a fixed capture whose
+ * origin it does not tell are refused before. */
+typedef struct p2o_call p2o_call;
+typedef uint32_t p2o_value;             /* a tensor in the model that is made; 0: none */
+typedef p2o_status p2o_lower_fn(void *user, p2o_call *call);
+P2O_API p2o_status p2o_register_op(p2o_conversion *c, const char *name, p2o_lower_fn *fn,
+                                   void *user);
+
+typedef enum p2o_argument_kind {
+    P2O_ARG_NONE, P2O_ARG_TENSOR, P2O_ARG_INT, P2O_ARG_FLOAT, P2O_ARG_BOOL, P2O_ARG_STRING,
+    P2O_ARG_LIST
+} p2o_argument_kind;
+
+typedef struct p2o_argument {
+    size_t            size;             /* set by the caller, as in all structs here */
+    p2o_argument_kind kind;
+    p2o_value         value;            /* TENSOR; INT and FLOAT that follow a size: a scalar, and
+                                         * i and f say nothing; else 0 */
+    const char       *name;
+    int64_t           i;                /* INT, BOOL */
+    double            f;                /* FLOAT, INT */
+    const char       *s;                /* STRING; a dtype is one: "float32" */
+    size_t            n;                /* LIST: items */
+} p2o_argument;
+
+typedef struct p2o_type {
+    size_t         size;
+    const char    *dtype;               /* "float32" */
+    int            rank;
+    const int64_t *sizes;               /* -1: it varies */
+} p2o_type;
+
+typedef enum p2o_attribute_kind {
+    P2O_ATTR_INT, P2O_ATTR_FLOAT, P2O_ATTR_STRING, P2O_ATTR_INTS, P2O_ATTR_FLOATS, P2O_ATTR_STRINGS
+} p2o_attribute_kind;
+
+typedef struct p2o_attribute {
+    size_t             size;
+    const char        *name;
+    p2o_attribute_kind kind;
+    int64_t            i;
+    double             f;
+    const char        *s;
+    const int64_t     *ints;
+    const double      *floats;
+    const char *const *strings;
+    size_t             n;               /* of a list */
+} p2o_attribute;
+
+typedef struct p2o_node {
+    size_t               size;
+    const char          *domain;        /* NULL: ai.onnx; of one of yours the results are the
+                                         * call's, all of them */
+    const char          *op;            /* one without graphs in it */
+    const p2o_value     *inputs;        /* 0: an optional one is absent */
+    size_t               ninput;
+    const p2o_attribute *attributes;
+    size_t               nattribute;
+    size_t               noutput;
+} p2o_node;
+
+/* As the file has them: what was left at its default is not there. */
+P2O_API size_t     p2o_call_narguments(const p2o_call *k);
+P2O_API size_t     p2o_call_nresults(const p2o_call *k);
+P2O_API p2o_status p2o_call_argument(p2o_call *k, size_t i, p2o_argument *out);
+P2O_API p2o_status p2o_call_item(p2o_call *k, size_t i, size_t item, p2o_argument *out);
+P2O_API p2o_status p2o_value_type(p2o_call *k, p2o_value v, p2o_type *out);
+P2O_API p2o_status p2o_result_type(p2o_call *k, size_t i, p2o_type *out);
+P2O_API p2o_status p2o_emit(p2o_call *k, const p2o_node *n, p2o_value *outputs);
+P2O_API p2o_status p2o_constant(p2o_call *k, const char *dtype, int rank, const int64_t *sizes,
+                                const void *data, size_t nbytes, p2o_value *out);
+P2O_API p2o_status p2o_call_result(p2o_call *k, size_t i, p2o_value v);
+P2O_API p2o_status p2o_call_refuse(p2o_call *k, const char *why);
+
 P2O_API p2o_status p2o_convert(p2o_conversion *c);
 P2O_API p2o_status p2o_write_file(p2o_conversion *c, const char *path);
 /* In one piece, at most 2 GB; write returns 0 when it failed. */
@@ -171,6 +272,11 @@ P2O_API const char *p2o_ops_text(p2o_conversion *c);
 P2O_API p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text);
 
 /* Running models in ONNX Runtime, which is loaded when first needed. */
+/* A library with kernels for operators of your domain; before the first run. */
+P2O_API p2o_status p2o_use_ort_library(p2o_conversion *c, const char *path);
+/* Whether the converted model has operators that ONNX Runtime has no kernels for, none being given;
+ * before it is converted, whether an operator is mapped to what no function defines. */
+P2O_API int        p2o_needs_kernels(const p2o_conversion *c);
 typedef struct p2o_verify_options {
     size_t             size;
     const char *const *data;        /* .npz files with s<K>.in.<i> and s<K>.out.<j> */

@@ -6,6 +6,8 @@
 
 #include <setjmp.h>
 
+#include "api_ops.h"
+#include "aten/custom.h"
 #include "aten/functional.h"
 #include "aten/infer.h"
 #include "aten/lower.h"
@@ -46,6 +48,7 @@ struct p2o_conversion {
     Diags      *diags;
     Dims       *dims;
     Ops        *ops;
+    CustomOps  *custom;                     /* what the user said of operators; NULL: nothing */
     Program    *program;                    /* the first capture; the others are lined up with it */
     Program    *programs[MAX_CAPTURES];     /* captures, then those that are only checked */
     int         nprogram, nfit;
@@ -54,6 +57,7 @@ struct p2o_conversion {
     Bindings   *bindings;
     Graph      *graph;
     Ort        *ort;
+    Texts       kernels;                    /* the user's libraries for it */
     Texts       inputs, axes, ranges;       /* what the user declared, applied by p2o_convert */
     VEC(OutputAxis) output_axes;
     const char **input_names, **output_names;
@@ -61,6 +65,7 @@ struct p2o_conversion {
     const char *dump_program, *dump_types, *dump_graph, *dump_opt;
     VEC(p2o_diagnostic) public_diags;
     bool        out_of_memory;
+    bool        busy;                       /* a callback of p2o_register_op runs */
 };
 
 typedef p2o_status Step(p2o_conversion *c, const void *arg);
@@ -110,6 +115,8 @@ static void publish_diag(void *user, const Diag *d)
 
 static p2o_status guarded(p2o_conversion *c, Step *step, const void *arg)
 {
+    if (c->busy)
+        return P2O_ERR_MISUSE;
     if (c->out_of_memory || setjmp(*p2o_arena_guard(c->arena))) {
         c->out_of_memory = true;
         return P2O_ERR_NOMEM;
@@ -897,6 +904,40 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     return result_of(c, errors);
 }
 
+static p2o_status step_custom(p2o_conversion *c, const void *arg)
+{
+    size_t errors = p2o_diags_errors(c->diags);
+    if (c->graph)
+        return misuse(c, "converted already");
+    if (!c->custom) {
+        c->custom = p2o_custom_new(c->arena);
+        p2o_ops_set_custom(operators(c), c->custom);
+    }
+    p2o_take_custom(c->diags, operators(c), &c->busy, arg);
+    return result_of(c, errors);
+}
+
+p2o_status p2o_set_custom_op(p2o_conversion *c, const char *spec)
+{
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_MAP, .text = spec });
+}
+
+p2o_status p2o_add_op_library(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_LIBRARY, .text = path });
+}
+
+p2o_status p2o_add_op_text(p2o_conversion *c, const char *text)
+{
+    return guarded(c, step_custom, &(CustomWord){ .kind = CUSTOM_TEXT, .text = text });
+}
+
+p2o_status p2o_register_op(p2o_conversion *c, const char *name, p2o_lower_fn *fn, void *user)
+{
+    return guarded(c, step_custom,
+                   &(CustomWord){ .kind = CUSTOM_CALL, .text = name, .fn = fn, .user = user });
+}
+
 p2o_status p2o_convert(p2o_conversion *c) { return guarded(c, step_convert, NULL); }
 
 static OnnxWriteOptions write_options(const p2o_conversion *c, const char *path)
@@ -1076,6 +1117,26 @@ p2o_status p2o_inspect(p2o_conversion *c, const char *path, const char **text)
     return guarded(c, step_inspect, &(TextStep){ .path = path, .text = text });
 }
 
+static p2o_status step_use_kernels(p2o_conversion *c, const void *arg)
+{
+    if (c->ort)
+        return misuse(c, "ONNX Runtime was loaded already");
+    VEC_PUSH(c->arena, &c->kernels, p2o_str_dup(c->arena, str_of(arg)));
+    return P2O_OK;
+}
+
+p2o_status p2o_use_ort_library(p2o_conversion *c, const char *path)
+{
+    return guarded(c, step_use_kernels, path);
+}
+
+int p2o_needs_kernels(const p2o_conversion *c)
+{
+    if (c->kernels.n)
+        return false;
+    return c->graph ? p2o_graph_has_own(c->graph) : c->custom && p2o_custom_is_foreign(c->custom);
+}
+
 static OrtModel *open_model(p2o_conversion *c, const char *path)
 {
     p2o_diags_file(c->diags, p2o_str_dup(c->arena, str_of(path)));
@@ -1085,8 +1146,11 @@ static OrtModel *open_model(p2o_conversion *c, const char *path)
         if (!c->scratch)
             longjmp(*p2o_arena_guard(c->arena), 1);
     }
-    if (!c->ort)
+    if (!c->ort) {
         c->ort = p2o_ort_load(c->diags);
+        for (size_t i = 0; c->ort && i < c->kernels.n; i++)
+            p2o_ort_use(c->ort, c->kernels.at[i]);
+    }
     return c->ort ? p2o_ort_open(c->ort, c->diags, path) : NULL;
 }
 

@@ -44,6 +44,33 @@ expect 4 'make_models.py:[0-9]*): total = torch.zeros' "$top/test/model/data/mes
     --input x:nodes,? --input edges:?,edges --input weight:edges
 check "no file after a refusal" test ! -e "$dir/no.onnx"
 
+# operators of one's own: refused with the ways, as ONNX functions, as nodes of the user's domain
+own=$top/test/model/data/custom_op
+expect 3 'mylib::soft_threshold is not supported \(2 uses\)' "$own.pt2" "$dir/no.onnx"
+expect 3 "give it a meaning: --custom-op 'mylib::pool_pairs=com.example:Name'" "$own.pt2" "$dir/no.onnx"
+check "three lines for each" test "$("$pt2onnx" "$own.pt2" "$dir/no.onnx" --quiet 2>&1 | wc -l)" = 6
+expect 0 'wrote' "$own.pt2" "$dir/own.onnx" --op-library "$ex/custom_op.txt" --verify --data "$own.npz"
+expect 0 '\[ok\] s77=7 s27=31' verify "$dir/own.onnx" --data "$own.npz"
+expect 0 'x: float32\[batch, length, 8\]' "$own.a.pt2" "$dir/own.onnx" --op-library "$ex/custom_op.txt" \
+    --input x:batch,length,8
+expect 0 '\[ok\] batch=7 length=31' verify "$dir/own.onnx" --data "$own.npz"
+expect 0 'custom_op' "$own.pt2" "$dir/named.onnx" --op-library "$ex/custom_op.txt" --input-names custom_op
+expect 0 'pool_pairs is com.example:Pool in the model, for which ONNX Runtime needs your kernels' "$own.pt2" \
+    "$dir/kernels.onnx" --custom-op mylib::pool_pairs=com.example:Pool --custom-op 'mylib::soft_threshold=com.example:Soft'
+expect 0 'the model was not checked: ONNX Runtime has no kernels' "$own.pt2" "$dir/kernels.onnx" --verify \
+    --sizes 's77=1 s27=4' --custom-op mylib::pool_pairs=com.example:Pool --custom-op mylib::soft_threshold=com.example:Soft
+expect 6 'com.example:Soft' verify "$dir/kernels.onnx" --sizes 's77=1 s27=4'
+expect 6 'Failed to load library' verify "$dir/kernels.onnx" --sizes 's77=1 s27=4' --ort-library "$dir/none.so"
+expect 4 'a capture at batch=[0-9]*, length=[0-9]* tells which' "$own.a.pt2" "$dir/no.onnx" --input x:batch,length,8 \
+    --custom-op mylib::pool_pairs=com.example:Pool --custom-op mylib::soft_threshold=com.example:Soft
+expect 1 'expected mylib::foo=com.example:Foo' "$own.pt2" "$dir/no.onnx" --custom-op mylib::pool_pairs
+expect 1 'is converted as it is' "$own.pt2" "$dir/no.onnx" --custom-op aten::linear=com.example:Linear
+printf '<domain: "mylib", opset_import: ["" : 18]>\npool_pairs (X) => (Y) {\n   Y = Relu (Z)\n}\n' > "$dir/wrong.txt"
+expect 2 'wrong.txt: error: function text, line 3, column 14: .Z. is not defined before this' "$own.pt2" "$dir/no.onnx" \
+    --op-library "$dir/wrong.txt"
+expect 2 'none.txt' "$own.pt2" "$dir/no.onnx" --op-library "$dir/none.txt"
+check "no file after any of these" test ! -e "$dir/no.onnx"
+
 # fixed captures: what was seen is said
 expect 0 'note: captured at x_0 [0-9]* to [0-9]*, .*: what the model does otherwise at other sizes is not known' \
     "$top/test/model/data/residual.a.pt2" "$top/test/model/data/residual.b.pt2" "$dir/seen.onnx"

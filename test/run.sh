@@ -43,7 +43,8 @@ done
 run text "$build/test/text_test" "$top"/test/text/*.txt "$top/test/text/uncovered.lst"
 for t in "$build"/test/fuzz_*; do
     run "$(basename "$t")" "$t" "$top"/examples/*.pt2 "$top"/examples/*.npz "$top"/test/onnx/data/branch.onnx \
-        "$top"/test/onnx/data/sparse.onnx "$top"/test/onnx/data/custom.onnx "$top"/test/onnx/data/lstm_script.onnx
+        "$top"/test/onnx/data/sparse.onnx "$top"/test/onnx/data/custom.onnx "$top"/test/onnx/data/lstm_script.onnx \
+        "$top"/examples/custom_op.txt
 done
 run robust "$build/test/robust" "$top/examples/linear.pt2" "$top/examples/reshape.pt2" \
     "$top/test/onnx/data/branch.onnx" "$top/test/onnx/data/custom.onnx"

@@ -10,6 +10,7 @@ import threading
 import warnings
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ._custom import CustomOps
 from ._errors import (CaptureError, Diagnostic, DynamicError, InputError, Pt2OnnxError,
                       UnsupportedError, UsageError, VerificationError)
 from ._library import Conversion
@@ -57,9 +58,10 @@ class _Request:
     """What the user asks of any model, however it is captured."""
 
     def __init__(self, opset: Optional[int], external: Any, output_names: Sequence[str],
-                 state: str) -> None:
+                 state: str, custom: CustomOps) -> None:
         self.opset, self.external, self.output_names = opset, external, list(output_names)
         self.state = state
+        self.custom = custom
         self.input_names: List[str] = []
         self.axes: Dict[str, Dict[int, str]] = {}
         self.output_axes: Dict[str, Dict[int, str]] = {}
@@ -104,6 +106,7 @@ class _Request:
                 for port, named in self.axes.items()}
         c = Conversion(self.opset, self.external, self.state)
         try:
+            self.custom.tell(c)
             for r in read:
                 r(c)
             if checks:
@@ -144,6 +147,17 @@ def _write(conversion: Conversion, f: Any, check: Optional[Callable[[str], None]
         conversion.write(f)
 
 
+def _can_run(custom: CustomOps) -> bool:
+    """ONNX Runtime is there, and runs what the user's operators become."""
+    if not _have_runtime():
+        return False
+    if custom.need_kernels():
+        warnings.warn("the model was not checked: ONNX Runtime has no kernels for operators of "
+                      "your own domain (ort_library=)", stacklevel=4)
+        return False
+    return True
+
+
 def _have_runtime() -> bool:
     try:
         import onnxruntime  # noqa: F401
@@ -155,8 +169,13 @@ def _have_runtime() -> bool:
 
 
 def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List[Check]]],
-            verbose: bool, report: Any, notes: Sequence[Diagnostic] = ()) -> Result:
+            verbose: bool, report: Any, notes: Sequence[Diagnostic] = (),
+            kernels: Sequence[str] = ()) -> Result:
     checks: List[Check] = []
+    if check is not None and conversion.needs_kernels():        # a function of the user's did it
+        warnings.warn("the model was not checked: ONNX Runtime has no kernels for operators of "
+                      "your own domain (ort_library=)", stacklevel=3)
+        check = None
 
     def judge(model: str) -> None:
         checks.extend(check(model) if check is not None else [])
@@ -177,7 +196,7 @@ def _finish(conversion: Conversion, f: Any, check: Optional[Callable[[str], List
                         notes=[*notes,
                                *(d for d in conversion.diagnostics() if d.severity != "error")],
                         report=conversion.report(), check=checks,
-                        _conversion=conversion if f is None else None)
+                        _conversion=conversion if f is None else None, _kernels=kernels)
     except BaseException:
         conversion.close()
         raise
@@ -226,7 +245,7 @@ def _export_module(model: Any, args: Any, f: Any, kwargs: Any, input_names: Any,
                 if subject.unreal and verify:
                     warnings.warn("the model has no values: the file was not compared with PyTorch",
                                   stacklevel=3)
-                verify = verify and not subject.unreal and _have_runtime()
+                verify = verify and not subject.unreal and _can_run(request.custom)
                 module = Module(subject, request, load_weights(weights), tol, steps)
                 return _first_way(module, f, verify, verbose, report)
         finally:
@@ -243,7 +262,8 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
         check = (lambda path: module.compare(attempt, path)) if verify else None
         module.notes[:] = [d for d in module.notes if d.kind != "bounds"]
         module.notes += _notes_of_bounds(module, attempt)
-        return _finish(attempt.conversion, f, check, verbose, report, module.notes)
+        return _finish(attempt.conversion, f, check, verbose, report, module.notes,
+                       module.request.custom.kernels)
 
     example = module.subject.example
     for way in module.ways(verify):
@@ -348,23 +368,23 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
     request.axes, request.dims = _flat_axes({**(dynamic_axes or {}), **(dynamic_shapes or {})})
     conversion = request.convert(readers)
     check: Optional[Callable[[str], List[Check]]] = None
-    if verify and _have_runtime():
+    if verify and _can_run(request.custom):
         programs = [_load_program(os.fspath(m)) if isinstance(m, (str, os.PathLike)) else m
                     for m in several]
         programs = [p for p in programs if p is not None and p.example_inputs is not None]
 
         def compared(path: str) -> List[Check]:
             with _one_at_a_time:
-                return _compare_programs(programs, conversion, path, tol)
+                return _compare_programs(programs, conversion, path, tol, request.custom.kernels)
         check = compared
-    return _finish(conversion, f, check, verbose, report)
+    return _finish(conversion, f, check, verbose, report, kernels=request.custom.kernels)
 
 
 def _compare_programs(programs: Sequence[Any], conversion: Conversion, path: str,
-                      tol: Tolerances) -> List[Check]:
+                      tol: Tolerances, kernels: Sequence[str]) -> List[Check]:
     from ._quanta import jumps, quantises
     try:
-        runtime = Runtime(path)
+        runtime = Runtime(path, kernels)
     except Exception as e:
         return [not_loaded(e)]
     out = []
@@ -403,7 +423,8 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
            opset_version: Optional[int] = None, external_data: Union[bool, str, None] = None,
            weights: Any = None, verify: bool = True, atol: Optional[float] = None,
            rtol: Optional[float] = None, report: Any = None, state: str = "drop",
-           verbose: Optional[bool] = None, **legacy: Any) -> Result:
+           verbose: Optional[bool] = None, custom_ops: Optional[Mapping[Any, Any]] = None,
+           op_library: Any = None, ort_library: Any = None, **legacy: Any) -> Result:
     """Converts a model to ONNX with the axes dynamic that are said to be.
 
     model           an nn.Module, an ExportedProgram, or the path of a saved one (.pt2); several
@@ -422,6 +443,10 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
                     no file is left
     state           'io': buffers and inputs that the model changes get an output 'NAME.next', and
                     such a buffer is an input with its value as the default; 'drop': not returned
+    custom_ops      {'mylib::foo': 'com.example:Foo'}: a node of your domain; or a function that
+                    makes nodes: lambda g, x, alpha=1.0: g.Mul(x, alpha)
+    op_library      a file or a text with ONNX functions, which custom_ops may name
+    ort_library     kernels for ONNX Runtime, for the check and for result()
     report          a path or text file for how each size became dynamic
     """
     unknown = sorted(set(legacy) - LEGACY)
@@ -432,7 +457,8 @@ def export(model: Any, args: Any = (), f: Union[str, "os.PathLike[str]", BinaryI
                       stacklevel=2)
     loud = verbose is None or bool(verbose)
     tol = Tolerances(atol, rtol)
-    request = _Request(opset_version, external_data, output_names or [], state)
+    request = _Request(opset_version, external_data, output_names or [], state,
+                       CustomOps(custom_ops, op_library, ort_library))
     kind = type(model).__name__
     if (isinstance(model, (str, os.PathLike)) or kind == "ExportedProgram"
             or isinstance(model, (list, tuple))):

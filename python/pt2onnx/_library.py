@@ -73,9 +73,11 @@ def _library() -> ctypes.CDLL:
         lib.p2o_new.argtypes, lib.p2o_new.restype = [POINTER(_Options)], c_void_p
         lib.p2o_free.argtypes, lib.p2o_free.restype = [c_void_p], None
         for name in ("read_file", "set_input", "set_dynamic_axes", "set_dim", "set_input_names",
-                     "set_output_names", "write_file"):
+                     "set_output_names", "write_file", "set_custom_op", "add_op_library",
+                     "add_op_text", "use_ort_library"):
             getattr(lib, "p2o_" + name).argtypes = [c_void_p, c_char_p]
         lib.p2o_read_program.argtypes = [c_void_p, c_char_p, c_size_t, POINTER(_Weight), c_size_t]
+        lib.p2o_needs_kernels.argtypes = [c_void_p]
         lib.p2o_convert.argtypes = lib.p2o_read_checks.argtypes = [c_void_p]
         lib.p2o_port_names.argtypes = [c_void_p, c_char_p, POINTER(c_char_p)]
         lib.p2o_plan.argtypes = [c_void_p, POINTER(c_char_p)]
@@ -117,6 +119,7 @@ class Conversion:
                  state: str = "drop") -> None:
         self._handle: Optional[int] = None
         self._keep: List[Any] = []          # what the library points at
+        self._raised: List[BaseException] = []          # by functions that it called
         if external not in EXTERNAL:
             raise UsageError("external_data is True, False, 'link' or None, not %r" % (external,))
         if state not in STATES:
@@ -206,8 +209,25 @@ class Conversion:
         self._do("set_input_names", ",".join(inputs).encode())
         self._do("set_output_names", ",".join(outputs).encode())
 
+    def set_custom_op(self, spec: str) -> None:
+        self._do("set_custom_op", spec.encode())
+
+    def add_op_library(self, x: bytes, is_text: bool) -> None:
+        self._do("add_op_text" if is_text else "add_op_library", x)
+
+    def use_ort_library(self, path: str) -> None:
+        self._do("use_ort_library", os.fsencode(path))
+
+    def needs_kernels(self) -> bool:
+        return bool(self._lib.p2o_needs_kernels(self._handle))
+
     def convert(self) -> None:
-        self._do("convert")
+        try:
+            self._do("convert")
+        except Pt2OnnxError as e:
+            if self._raised:
+                raise e from self._raised[0]
+            raise
 
     def write_file(self, path: str) -> None:
         self._do("write_file", os.fsencode(path))

@@ -446,7 +446,7 @@ class Module:
     def compare(self, attempt: Attempt, path: str) -> List[Check]:
         """Runs the model and PyTorch at sizes chosen to find a difference."""
         try:
-            runtime = Runtime(path)
+            runtime = Runtime(path, self.request.custom.kernels)
         except Exception as e:
             return [not_loaded(e)]
         self.notes[:] = [d for d in self.notes if d.kind != "not-a-number"]

@@ -40,6 +40,7 @@ class Result:
     check: List[Check] = field(default_factory=list)
     _conversion: Optional[Conversion] = field(repr=False, default=None)     # while it is in no file
     _runtime: Optional[Runtime] = field(repr=False, default=None)
+    _kernels: Sequence[str] = field(repr=False, default=())
 
     def save(self, f: Union[str, "os.PathLike[str]", BinaryIO]) -> None:
         """Writes the model to a path or a binary file object, with the weights as they are now if
@@ -65,11 +66,11 @@ class Result:
         if self._conversion is None:
             if self.path is None:
                 raise UsageError("the model went to a file object and is not kept")
-            return Runtime(self.path)
+            return Runtime(self.path, self._kernels)
         with tempfile.TemporaryDirectory(prefix="pt2onnx-") as folder:
             name = os.path.join(folder, "model.onnx")
             self._conversion.write_file(name)
-            return Runtime(name)
+            return Runtime(name, self._kernels)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the model in ONNX Runtime: arrays or tensors in the inputs' order, or by their

@@ -79,9 +79,11 @@ def compare(name: str, got: np.ndarray, want: np.ndarray,
 class Runtime:
     """A model in ONNX Runtime that takes and gives tensors."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, kernels: Sequence[str] = ()) -> None:
         import onnxruntime
         options = onnxruntime.SessionOptions()
+        for library in kernels:
+            options.register_custom_ops_library(library)
         options.log_severity_level = 4          # what fails is raised as well
         self._ort = onnxruntime
         self._session = onnxruntime.InferenceSession(model, options,

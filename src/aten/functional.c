@@ -1,6 +1,7 @@
 #include "aten/functional.h"
 
 #include "aten/call.h"
+#include "aten/custom.h"
 #include "aten/vmap.h"
 
 typedef struct Link Link;
@@ -132,7 +133,8 @@ static void use_current(Functional *f, Arg *x)
 
 static bool key_is(const Call *c, const char *name)
 {
-    return same(c->schema->key + strlen("aten::"), name);
+    Str key = str_of(c->schema->key);
+    return p2o_str_starts(key, "aten::") && same(key.p + strlen("aten::"), name);
 }
 
 static bool is_one_of(const Call *c, size_t n, const char *const *names)
@@ -870,8 +872,14 @@ static void rewrite_call(Functional *f, Call *given)
         writes = op && (nwritten || !is_view_row(p2o_ops_schema(f->ops, op)));
     }
     if (!op) {
-        note_missing(f, given);
-        return;
+        bool  refused;
+        Call *own = p2o_custom_bind(f->ops, f->prog, given, &op, &refused);
+        if (!own && !refused)
+            note_missing(f, given);
+        if (!own)
+            return;
+        given = own;
+        nwritten = 0;
     }
     Call *c = bound_call(f, given, op, nwritten);
     if (!c)
@@ -880,7 +888,7 @@ static void rewrite_call(Functional *f, Call *given)
         rewrite_write(f, given, c, nwritten);
         return;
     }
-    if (f->autocast)
+    if (f->autocast && !c->op->custom)          /* which runs as it is */
         apply_autocast(f, c);
     if (IS_ONE_OF(c, "as_strided", "as_strided_copy", "as_strided_scatter") &&
         !use_storage(f, given, c))
@@ -948,15 +956,24 @@ static void note_changed(Functional *f, Var *v, OutputKind kind, const char *nam
                  (OutputSpec){ .kind = kind, .name = name, .value = arg_var(a->now) });
 }
 
+/* Operators of one's own can be given a meaning. */
+static const char *missing_advice(const Functional *f, Str name)
+{
+    if (p2o_str_starts(name, "torch._functorch.predispatch::"))
+        return "vmap is left open in this file; save ep.run_decompositions() instead";
+    if (p2o_str_starts(name, "higher_order::") || memchr(name.p, ' ', name.n))
+        return NULL;
+    return p2o_printf(f->arena,
+                      "give it a meaning: --custom-op '%.*s=com.example:Name' (your kernels), "
+                      "--op-library FILE (an ONNX function); Python: custom_ops=", STR_ARG(name));
+}
+
 static void report_missing(const Functional *f)
 {
     for (size_t i = 0; i < f->missing->n; i++) {
         const MissingOp *m = f->missing->at[i].value;
         Str              name = f->missing->at[i].key;
-        const char      *advice =
-            p2o_str_starts(name, "torch._functorch.predispatch::")
-                     ? "vmap is left open in this file; save ep.run_decompositions() instead"
-                     : NULL;
+        const char      *advice = missing_advice(f, name);
         p2o_diag_advise(f->prog->diags, DIAG_NO_OPERATOR, m->first, advice,
                         "%.*s is not supported (%zu use%s)", STR_ARG(name), m->count,
                         m->count == 1 ? "" : "s");

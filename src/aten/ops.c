@@ -32,6 +32,7 @@ struct Ops {
     Dims  *dims;
     Map    rows;                /* key -> OpRow * */
     Map    by_schema;           /* schema string -> OpRow * */
+    struct CustomOps *custom;
 };
 
 Ops *p2o_ops_new(Arena *a, Dims *t)
@@ -49,6 +50,27 @@ Ops *p2o_ops_new(Arena *a, Dims *t)
         }
     }
     return o;
+}
+
+struct CustomOps *p2o_ops_custom(const Ops *o) { return o->custom; }
+void              p2o_ops_set_custom(Ops *o, struct CustomOps *x) { o->custom = x; }
+
+void p2o_ops_add_form(Ops *o, const AtenOp *op, int results)
+{
+    const char *error;
+    OpRow      *row = NEW(o->arena, OpRow);
+    Schema     *s = p2o_schema_parse(o->arena, o->dims, op->schema, &error);
+    assert(s);
+    for (int i = results; i < s->nargs; i++)
+        s->args[i].result = true;
+    *row = (OpRow){ .op = op, .schema = s, .key = s->key };
+    map_put(&o->by_schema, str_of(op->schema), row);
+}
+
+const AtenOp *p2o_ops_find_form(const Ops *o, const char *schema)
+{
+    const OpRow *row = p2o_map_get(&o->by_schema, str_of(schema));
+    return row ? row->op : NULL;
 }
 
 static bool lists_arg(const char *names, const char *arg)

@@ -75,6 +75,7 @@ typedef struct AtenOp {
     bool         unchecked;  /* what files record of its results is wrong and not compared */
     int          from, to;   /* the opsets it can be converted to; 0: the first, the last */
     const char  *limits;     /* what is not done, for `pt2onnx ops`; NULL: nothing */
+    const struct CustomRow *custom;     /* of no table: what the user said (custom.h) */
 } AtenOp;
 
 /* For `batch`; the first one stands for NULL where the rule is one of infer.h's. */
@@ -142,6 +143,9 @@ bool             p2o_knows_complex(const Call *c);              /* or has none t
 typedef struct Ops Ops;
 
 Ops          *p2o_ops_new(Arena *a, Dims *t);
+/* What the user said of operators without a row; NULL: nothing. */
+struct CustomOps *p2o_ops_custom(const Ops *o);
+void          p2o_ops_set_custom(Ops *o, struct CustomOps *x);
 bool          p2o_op_counts(const AtenOp *op, const char *arg);
 bool          p2o_op_varies(const AtenOp *op, const char *arg);  /* and what counts */
 NumberRole    p2o_op_role(const AtenOp *op, const SchemaArg *a);
@@ -151,6 +155,11 @@ const AtenOp *p2o_ops_find(const Ops *o, Str key);              /* "aten::add.Te
 const AtenOp *p2o_ops_at(const Ops *o, size_t i, const char **key);
 /* Parsed on first use. */
 const Schema *p2o_ops_schema(Ops *o, const AtenOp *op);
+
+/* Rows that are no operator's in general but one form of its calls, by their schema; not found by
+ * p2o_ops_find.  Arguments from `results` on are sizes of results. */
+void          p2o_ops_add_form(Ops *o, const AtenOp *op, int results);
+const AtenOp *p2o_ops_find_form(const Ops *o, const char *schema);      /* NULL: none */
 
 /* A call of our own making with one fresh result, bound, not yet in the body.  NULL when there is
  * no such row (quietly) or the arguments do not fit (after a diagnostic). */

@@ -20,6 +20,7 @@ typedef struct SchemaArg {
     bool        optional_items;         /* T?[] */
     int         list_size;              /* of T[2]; 0: any */
     bool        kwarg_only;
+    bool        result;                 /* no argument of the file: sizes of a result */
     bool        has_default;
     Arg         dflt;
     char        alias;                  /* 'a' of Tensor(a) or Tensor(a!); 0: none */

@@ -41,7 +41,12 @@ Diags *p2o_diags_new(Arena *a, DiagFn *fn, void *user)
 
 Arena *p2o_diags_arena(const Diags *d) { return d->arena; }
 
-void p2o_diags_file(Diags *d, const char *name) { d->file = name; }
+const char *p2o_diags_file(Diags *d, const char *name)
+{
+    const char *before = d->file;
+    d->file = name;
+    return before;
+}
 
 /* Passes may come by the same place twice: a note is made once. */
 static bool was_said(Diags *d, const Diag *x)

@@ -82,8 +82,8 @@ typedef void DiagFn(void *user, const Diag *d);
 
 Diags *p2o_diags_new(Arena *a, DiagFn *fn, void *user);
 Arena *p2o_diags_arena(const Diags *d);
-/* Names the input that the diagnostics from here on are about. */
-void   p2o_diags_file(Diags *d, const char *name);
+/* Names the input that the diagnostics from here on are about; the one before, or NULL. */
+const char *p2o_diags_file(Diags *d, const char *name);
 
 void p2o_diag(Diags *d, DiagKind k, Loc loc, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void p2o_vdiag(Diags *d, DiagKind k, Loc loc, const char *fmt, va_list ap) PRINTF_LIKE(4, 0);

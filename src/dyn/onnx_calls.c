@@ -229,7 +229,9 @@ static const char *node_label(const OnnxSettling *s, const OnnxNode *x)
     const Node *n = x->node;
     const char *made = n->nout && n->out[0]->name ? n->out[0]->name : "";
     const char *name = n->name && *n->name ? n->name : made;
-    return p2o_printf(s->prog->arena, "%s%s%s '%s'", x->domain, *x->domain ? "." : "", x->op, name);
+    OnnxOperator op = p2o_node_operator(n);
+    return p2o_printf(s->prog->arena, "%s%s%s '%s'", op.domain, *op.domain ? "." : "", op.name,
+                      name);
 }
 
 static void add_node_call(OnnxSettling *s, const uint8_t *uses, Body *b, const OnnxNode *x)

@@ -583,9 +583,10 @@ bool p2o_onnx_is_spelled_in(const Place *at, double v)
  * "/block/conv/Conv", and these by forward() of the model itself. */
 static bool is_in_no_module(const OnnxNode *x)
 {
-    size_t      n = strlen(x->op);
+    const char *op = p2o_node_operator(x->node).name;
+    size_t      n = strlen(op);
     const char *name = x->node->name;
-    return name && name[0] == '/' && !strncmp(name + 1, x->op, n) &&
+    return name && name[0] == '/' && !strncmp(name + 1, op, n) &&
            (!name[n + 1] || name[n + 1] == '_');
 }
 

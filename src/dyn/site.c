@@ -249,7 +249,8 @@ static void see_site(Collecting *w, const LinedCall *row, int arg, int item)
         return;                                 /* -1: whatever it takes */
     bool repeated = item > 0 && x->schema->list_size > 0 && x->arg[-1].kind == x->arg->kind &&
                     same_number(&x->arg[-1], x->arg);
-    x->counted = (x->role != NUMBER_SETTING || takes_sizes(x)) && !is_usual(x) && !repeated;
+    x->counted = (x->role != NUMBER_SETTING || takes_sizes(x)) && !is_usual(x) && !repeated &&
+                 !x->schema->result;
     if (x->counted)
         count_times(w, x);
     VEC_PUSH(w->s->prog->arena, &w->s->list, x);
@@ -285,7 +286,7 @@ static void count_use(Collecting *w, const LinedCall *row, const Arg *x, int arg
     NumberRole       role = p2o_op_role(c->op, s);
     double           v;
     bool             is_float = x->kind == ARG_FLOAT;
-    if (!number_in(x, &v) || is_default(s, role, v) ||
+    if (!number_in(x, &v) || s->result || is_default(s, role, v) ||
         (c->op->indexing && role == NUMBER_SETTING) || !is_same_in_captures(w, row, arg, item) ||
         (item > 0 && s->list_size > 0 && same_number(x - 1, x)))
         return;
@@ -336,7 +337,7 @@ static Spelled is_spelled(Collecting *w, const Site *x)
     const Place *at = p2o_place_at(w->s->prog->diags, x->call->loc);
     double       number = x->negative ? -x->at[0] : x->at[0];
     int          times = times_spelled(x, at, number);
-    if (times < 0)
+    if (times < 0 || x->schema->result)         /* what the operator makes is in no line */
         return SPELLED_UNKNOWN;
     void **slot = (x->role == NUMBER_FACTOR ? line_slot : times_slot)(w, x->call, fabs(x->at[0]));
     if ((uintptr_t)times < (uintptr_t)*slot)
@@ -450,7 +451,8 @@ Dim p2o_site_axis(const Sites *s, const Site *x)
 {
     const Call *c = x->call;
     int         axis;
-    if (x->role == NUMBER_FACTOR || !c->schema || !c->nargs || c->args[0].kind != ARG_VAR)
+    if (x->role == NUMBER_FACTOR || !c->schema || !c->nargs || c->args[0].kind != ARG_VAR ||
+        x->schema->result)
         return NULL;
     Shape self = c->args[0].var->type.shape;
     return axis_of_site(x, self.rank, &axis) ? p2o_resolve(s->bind, self.at[axis]) : NULL;
@@ -557,13 +559,33 @@ static bool is_neutral(const Site *x)
            x->at[0] == (n == NEUTRAL_ONE);
 }
 
+static bool varies_in(const Sites *s, const Arg *x)
+{
+    Shape shape = x->kind == ARG_VAR ? x->var->type.shape : (Shape){ 0 };
+    bool  varies = x->kind == ARG_VAR && x->var->type.kind != TY_TENSOR;
+    for (int i = 0; i < shape.rank; i++)
+        varies |= !p2o_dim_is_int(p2o_resolve(s->bind, shape.at[i]), NULL);
+    for (uint32_t i = 0; x->kind == ARG_LIST && i < x->n; i++)
+        varies |= varies_in(s, &x->items[i]);
+    return varies;
+}
+
+/* A size of what an operator gives that nobody here has seen the inside of. */
+static bool is_given_size(const Sites *s, const Site *x)
+{
+    bool varies = false;
+    for (int i = 0; x->schema->result && i < x->call->nargs; i++)
+        varies |= !x->call->schema->args[i].result && varies_in(s, &x->call->args[i]);
+    return varies;
+}
+
 Evidence p2o_site_evidence(const Sites *s, const Site *x)
 {
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
     return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind),
                        .role = role_here(x, at), .spelled = x->spelled, .usual = is_usual(x),
                        .fixed = stands_by_fixed(s, x), .setting = is_module_option(x, at),
-                       .idle = is_neutral(x),
+                       .idle = is_neutral(x), .given = is_given_size(s, x),
                        .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };
 }

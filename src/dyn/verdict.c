@@ -82,6 +82,8 @@ static bool is_computed(const Evidence *e, const Verdict *v, bool whole)
 {
     bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
     bool lacks = e->spelled == SPELLED_NO;
+    if (e->given && e->ncapture == 1)
+        return true;
     if (e->setting || e->usual)
         return false;
     if (e->idle && lacks && e->at[0] == 0 && !whole)

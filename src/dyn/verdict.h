@@ -28,6 +28,8 @@ typedef struct Evidence {               /* where a number stands, and what it wa
     double        known;                /* bits of what else gives the number: such a size
                                          * elsewhere, its root; 0: nothing */
     bool          idle;                 /* its operator does nothing with it: x * 1 */
+    bool          given;                /* a size of what a foreign operator gives, to which sizes
+                                         * went that vary */
     bool          setting;              /* the line belongs to a module of torch.nn: its own
                                          * options */
 } Evidence;

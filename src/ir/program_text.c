@@ -6,7 +6,7 @@ typedef struct TextReader {
     Program *prog;
     Arena   *arena;
     Str      line;              /* what is left of the current line */
-    Str      source;            /* of the current line */
+    Str      source, recorded;  /* of the current line */
     uint32_t lineno;
     bool     failed;
     VEC(Body *) open;           /* being read, the innermost last */
@@ -253,8 +253,12 @@ static void text_call(TextReader *r, Str outs, Str call)
                                                         .line = r->lineno });
     for (size_t i = 0; i < results.n && !r->failed; i++) {
         c->outs[i] = str_is(results.at[i], "_") ? NULL : text_define(r, results.at[i]);
-        if (c->outs[i])
-            c->outs[i]->def = c;
+        if (!c->outs[i])
+            continue;
+        c->outs[i]->def = c;
+        Str type = p2o_str_trim(cut_outside(r->recorded, ',', &r->recorded));
+        if (type.n)
+            text_type(r, type, &c->outs[i]->recorded);
     }
 }
 
@@ -323,13 +327,19 @@ static void text_line(TextReader *r, Str line)
         text_call(r, (Str){ "", 0 }, line);
 }
 
-static Str source_in(Str comment)
+/* What stands behind the mark in a comment, up to `end`; "" for none. */
+static Str said_in(Str comment, const char *mark, const char *end)
 {
-    static const char mark[] = "source: ";
     comment = p2o_str_trim(comment);
-    return p2o_str_starts(comment, mark)
-               ? (Str){ comment.p + sizeof mark - 1, comment.n - sizeof mark + 1 }
-               : (Str){ "", 0 };
+    for (; comment.n && !p2o_str_starts(comment, mark); comment.p++)
+        comment.n--;
+    if (!comment.n)
+        return (Str){ "", 0 };
+    comment = (Str){ comment.p + strlen(mark), comment.n - strlen(mark) };
+    for (size_t i = 0; *end && i < comment.n; i++)
+        if (p2o_str_starts((Str){ comment.p + i, comment.n - i }, end))
+            comment.n = i;
+    return comment;
 }
 
 Program *p2o_program_parse(Diags *d, Dims *t, Str text)
@@ -341,7 +351,8 @@ Program *p2o_program_parse(Diags *d, Dims *t, Str text)
         Str comment, line = p2o_str_cut(text, '\n', &text);
         r.lineno++;
         line = p2o_str_trim(cut_outside(line, '#', &comment));
-        r.source = source_in(comment);
+        r.source = said_in(comment, "source: ", "");
+        r.recorded = said_in(comment, "recorded: ", "source: ");
         if (line.n)
             text_line(&r, line);
     }

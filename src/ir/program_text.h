@@ -8,6 +8,7 @@
  *     y = linear(x, w, None)           a call; overload and keyword names where they matter
  *     a, b = split.Tensor(y, [s, 2*s], dim=1)
  *     c = div.Tensor(a, 4)             # source: c = a / n      the line that made it
+ *     d = mylib::foo(c)                # recorded: f32[b, 4]    what the file says of the results
  *     z = higher_order::wrap({f}, y)   a call with a body, which follows: it sees only its inputs
  *         f(t):
  *             u = relu(t)

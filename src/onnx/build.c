@@ -82,10 +82,10 @@ static Node *find_shared(const Builder *b, Str key)
 }
 
 /* module path and operator, numbered when it comes again: names are unique in the model. */
-static const char *node_name(Builder *b, OnnxOp op)
+static const char *node_name(Builder *b, const Node *of)
 {
     Arena      *a = b->graph->arena;
-    const char *stem = p2o_onnx_info(op)->name;
+    const char *stem = p2o_node_operator(of).name;
     if (b->module)
         stem = p2o_printf(a, "%s/%s", b->module, stem);
     void    **slot = p2o_map_slot(b->names, str_of(stem));
@@ -195,12 +195,20 @@ void p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin
             build_wider(b, n, types, out);
             return;
         }
-        n->name = node_name(b, op);
+        n->name = node_name(b, n);
         if (shareable)
             map_put(&b->shared, buf_str(&key), n);
     }
     for (int i = 0; i < nout; i++)
         out[i] = n->out[i];
+}
+
+Node *p2o_build_own(Builder *b, const OnnxOperator *own, int nattr, const Attr *attrs, int nin,
+                    Value *const *in, int nout)
+{
+    Node *n = p2o_graph_own(b->graph, own, nin, in, nattr, attrs, nout, b->loc);
+    n->name = node_name(b, n);
+    return n;
 }
 
 Value *p2o_build(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in)

@@ -25,6 +25,9 @@ Builder *p2o_builder_new(Graph *g, Builder *parent);
  * known at conversion is not made: the constant is. */
 void   p2o_build_many(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin,
                       Value *const *in, int nout, Value **out);
+/* A node without a row, neither shared nor typed. */
+Node  *p2o_build_own(Builder *b, const OnnxOperator *own, int nattr, const Attr *attrs, int nin,
+                     Value *const *in, int nout);
 Value *p2o_build(Builder *b, OnnxOp op, int nattr, const Attr *attrs, int nin, Value *const *in);
 
 /* Constants; equal ones are one initializer. */

@@ -35,6 +35,17 @@ const Graph *p2o_graph_root(const Graph *g)
     return g;
 }
 
+bool p2o_graph_has_own(const Graph *g)
+{
+    bool own = false;
+    for (const Node *n = g->first; n && !own; n = n->next) {
+        own = n->own && n->own->version && !n->own->function;
+        for (int i = 0; i < n->nattr && !own; i++)
+            own = n->attrs[i].kind == ATTR_GRAPH && p2o_graph_has_own(n->attrs[i].graph);
+    }
+    return own;
+}
+
 bool p2o_graph_encloses(const Graph *outer, const Graph *g)
 {
     while (g && g != outer)
@@ -155,6 +166,21 @@ Node *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr, 
     if (!p2o_onnx_infer(g, n))
         report_ill_typed(g, n);
     return n;
+}
+
+Node *p2o_graph_own(Graph *g, const OnnxOperator *own, int nin, Value *const *in, int nattr,
+                    const Attr *attrs, int nout, Loc loc)
+{
+    Node *n = p2o_graph_append(g, ONNX_NONE, nin, in, nattr, attrs, nout);
+    n->own = own;
+    n->loc = loc;
+    return n;
+}
+
+OnnxOperator p2o_node_operator(const Node *n)
+{
+    const OnnxInfo *info = p2o_onnx_info(n->op);
+    return n->own ? *n->own : (OnnxOperator){ .domain = info->domain, .name = info->name };
 }
 
 void p2o_graph_output(Graph *g, Value *v)
@@ -292,7 +318,7 @@ static const char *check_graph(Check *c, const Graph *g);
 
 static const char *check_node(Check *c, const Graph *g, const Node *n)
 {
-    const char *op = p2o_onnx_info(n->op)->name, *wrong = NULL;
+    const char *op = p2o_node_operator(n).name, *wrong = NULL;
     if (n->graph != g || (n->next ? n->next->prev != n : g->last != n))
         return p2o_printf(c->arena, "%s is not linked into its graph", op);
     for (int i = 0; i < n->nin; i++) {
@@ -350,7 +376,7 @@ static const char *check_uses(const Check *c, const Value *v)
             k++;
         if (k == n->nin)
             return p2o_printf(c->arena, "value %s lists a use by %s that is none", label(v),
-                              p2o_onnx_info(n->op)->name);
+                              p2o_node_operator(n).name);
     }
     return NULL;
 }

@@ -22,6 +22,13 @@ typedef enum OnnxOp {
     ONNX_COUNT
 } OnnxOp;
 
+/* What a node without a row is: an operator of the user's domain, or a function of the model. */
+typedef struct OnnxOperator {
+    const char *domain, *name;
+    int64_t     version;                /* of the domain; 0: not said */
+    const struct OnnxFunction *function;        /* NULL: kernels of the user's define it */
+} OnnxOperator;
+
 typedef struct Graph Graph;
 typedef struct Node  Node;
 typedef struct Value Value;
@@ -65,7 +72,8 @@ struct Value {
 };
 
 struct Node {
-    OnnxOp      op;
+    OnnxOp      op;                     /* ONNX_NONE: no row, see own */
+    const OnnxOperator *own;            /* NULL where op says all */
     Value     **in;                     /* NULL: absent optional input */
     int         nin;
     Value     **out;
@@ -116,6 +124,11 @@ Node  *p2o_graph_node(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr,
 Node  *p2o_graph_append(Graph *g, OnnxOp op, int nin, Value *const *in, int nattr,
                         const Attr *attrs, int nout);
 Value *p2o_graph_value(Graph *g);
+/* A node without a row; the caller types its outputs. */
+Node  *p2o_graph_own(Graph *g, const OnnxOperator *own, int nin, Value *const *in, int nattr,
+                     const Attr *attrs, int nout, Loc loc);
+/* Domain and name identify an operator, whether it has a row or not. */
+OnnxOperator p2o_node_operator(const Node *n);
 /* An Identity is put between when v belongs to another graph or is an output already. */
 void   p2o_graph_output(Graph *g, Value *v);
 void   p2o_graph_meta(Graph *g, const char *key, const char *value);
@@ -130,6 +143,8 @@ static inline bool p2o_value_is_output(const Value *v) { return v->is_output; }
 const Attr *p2o_node_attr(const Node *n, const char *name);             /* NULL: absent */
 int64_t     p2o_node_int(const Node *n, const char *name, int64_t otherwise);
 
+/* A node that was made, not read, and that only kernels of the user's define. */
+bool         p2o_graph_has_own(const Graph *g);
 const Graph *p2o_graph_root(const Graph *g);            /* the outermost */
 bool         p2o_graph_encloses(const Graph *outer, const Graph *g);    /* or is the same */
 

@@ -223,7 +223,9 @@ static void put_node(Printer *p, Buf *line, const Node *n, int depth)
         p2o_puts(line, i ? ", " : "");
         put_value(p, line, n->out[i]);
     }
-    p2o_putf(line, " = %s(%s", p2o_onnx_info(n->op)->name, in.n ? in.at : "");
+    OnnxOperator op = p2o_node_operator(n);
+    p2o_putf(line, " = %s%s%s(%s", n->own ? op.domain : "", n->own && *op.domain ? "." : "",
+             op.name, in.n ? in.at : "");
     for (int i = 0; i < n->nattr; i++) {
         p2o_puts(line, n->nin || i ? ", " : "");
         put_attr_text(p, line, &n->attrs[i], depth);

@@ -562,9 +562,11 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
     VEC(Value *)       in = { 0 };
     VEC(const char *)  out = { 0 };
     VEC(Attr)          attrs = { 0 };
-    OnnxNode           x = { .op = "", .domain = "" };
+    OnnxNode           x = { 0 };
+    OnnxOperator      *own = NEW(g->arena, OnnxOperator);
     const char        *name = NULL;
     PbField            f;
+    own->domain = own->name = "";
     while (!l->proto.bad && pb_next(&r, &f)) {
         Attr a;
         switch (f.number) {
@@ -573,8 +575,8 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
             break;
         case NODE_OUTPUT: VEC_PUSH(g->arena, &out, p2o_proto_text(&l->proto, &r, &f)); break;
         case NODE_NAME: name = load_string(l, &r, &f); break;
-        case NODE_OP: x.op = p2o_proto_text(&l->proto, &r, &f); break;
-        case NODE_DOMAIN: x.domain = p2o_proto_text(&l->proto, &r, &f); break;
+        case NODE_OP: own->name = p2o_proto_text(&l->proto, &r, &f); break;
+        case NODE_DOMAIN: own->domain = p2o_proto_text(&l->proto, &r, &f); break;
         case NODE_ATTR:
             if (load_attribute(l, p2o_proto_enter(&l->proto, &r, &f), g, depth, &a,
                                &x.hides_bodies))
@@ -586,19 +588,20 @@ static void load_node(Loader *l, OnnxBody *b, PbReader r, int depth)
     p2o_proto_leave(&l->proto, &r);
     if (x.origin.place.file.n)
         x.loc = p2o_place_add(l->model->diags, x.origin.place);
-    if (!*x.op)
+    if (!*own->name)
         p2o_proto_spoil(&l->proto, "a node has no operator");
     if (in.n > INT16_MAX || out.n > INT16_MAX)
         p2o_proto_spoil(&l->proto, "a node has too many inputs or outputs");
     if (l->proto.bad)
         return;
-    if (same(x.domain, "ai.onnx"))
-        x.domain = "";
-    bool   own = p2o_map_get(&l->model->functions,
-                             str_of(p2o_printf(g->arena, "%s\n%s", x.domain, x.op))) != NULL;
-    OnnxOp op = *x.domain || own ? ONNX_NONE : p2o_onnx_find(str_of(x.op));
+    if (same(own->domain, "ai.onnx"))
+        own->domain = "";
+    const char *key = p2o_printf(g->arena, "%s\n%s", own->domain, own->name);
+    bool   is_function = p2o_map_get(&l->model->functions, str_of(key)) != NULL;
+    OnnxOp op = *own->domain || is_function ? ONNX_NONE : p2o_onnx_find(str_of(own->name));
     Node  *n = x.node = p2o_graph_append(g, op, (int)in.n, in.at, (int)attrs.n, attrs.at,
                                          (int)out.n);
+    n->own = op == ONNX_NONE ? own : NULL;
     x.nin = n->nin;
     n->name = name;
     for (size_t i = 0; i < out.n; i++) {

@@ -20,7 +20,6 @@
 typedef struct OnnxNode {
     Node       *node;
     int         nin;                    /* in the file; others stand for attributes of old forms */
-    const char *op, *domain;
     bool        hides_bodies;           /* it has graphs that were not read */
     OnnxOrigin  origin;
     Loc         loc;                    /* of origin.place; 0: not said */

@@ -4,6 +4,8 @@
 #include "onnx/onnx_rules.h"
 
 static const OnnxInfo rows[] = {
+    [ONNX_NONE] = { .name = "", .domain = "", .max_in = -1, .max_out = -1, .inputs = "",
+                    .attrs = "" },
 #define ONNX(name, domain, since, min_in, max_in, min_out, max_out, rule, inputs, attrs) \
     [ONNX_##name] = { #name,   domain,  since,                 min_in, max_in,           \
                       min_out, max_out, p2o_onnx_rule_##rule,  inputs, attrs },

@@ -28,7 +28,7 @@ typedef struct OnnxSizes {
     Dim  (*fresh)(const struct OnnxSizes *s);               /* the same at each visit of a node */
 } OnnxSizes;
 
-const OnnxInfo *p2o_onnx_info(OnnxOp op);               /* op is not ONNX_NONE */
+const OnnxInfo *p2o_onnx_info(OnnxOp op);               /* of ONNX_NONE: any number of anything */
 /* The letters of onnx_ops.def for an input, and the one for an attribute; none: "", 0. */
 Str             p2o_onnx_input(OnnxOp op, int i);
 char            p2o_onnx_attr(OnnxOp op, const char *name);

@@ -56,7 +56,7 @@ bool p2o_onnx_infer(Graph *g, Node *n)
         v->nints = 0;
         v->is_sequence = false;
     }
-    if (has_right_inputs(g, n, info) && info->rule(g, n))
+    if (info->rule && has_right_inputs(g, n, info) && info->rule(g, n))
         return true;
     for (int i = 0; i < n->nout; i++)
         n->out[i]->dtype = DT_NONE;

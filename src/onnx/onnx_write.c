@@ -257,15 +257,8 @@ static void put_port(ModelWriter *w, uint32_t field, const Value *v, bool named)
 
 static void put_graph_proto(ModelWriter *w, uint32_t field, const Graph *g);
 
-static void put_attribute(ModelWriter *w, const Attr *a)
+static void put_attr_value(ModelWriter *w, const Attr *a)
 {
-    static const int type[] = {
-        [ATTR_INT] = A_KIND_INT,       [ATTR_FLOAT] = A_KIND_FLOAT,   [ATTR_STR] = A_KIND_STRING,
-        [ATTR_INTS] = A_KIND_INTS,     [ATTR_FLOATS] = A_KIND_FLOATS, [ATTR_STRS] = A_KIND_STRINGS,
-        [ATTR_TENSOR] = A_KIND_TENSOR, [ATTR_GRAPH] = A_KIND_GRAPH,
-    };
-    PbMark m = p2o_pb_begin(&w->pb, NODE_ATTR);
-    p2o_pb_text(&w->pb, A_NAME, a->name);
     switch (a->kind) {
     case ATTR_INT:    p2o_pb_int(&w->pb, A_INT, a->i); break;
     case ATTR_FLOAT:  p2o_pb_float(&w->pb, A_FLOAT, a->f); break;
@@ -279,25 +272,40 @@ static void put_attribute(ModelWriter *w, const Attr *a)
             p2o_pb_text(&w->pb, A_STRINGS, a->strs[i]);
         break;
     }
+}
+
+void p2o_put_attribute(ModelWriter *w, uint32_t field, const Attr *a, const char *ref)
+{
+    static const int type[] = {
+        [ATTR_INT] = A_KIND_INT,       [ATTR_FLOAT] = A_KIND_FLOAT,   [ATTR_STR] = A_KIND_STRING,
+        [ATTR_INTS] = A_KIND_INTS,     [ATTR_FLOATS] = A_KIND_FLOATS, [ATTR_STRS] = A_KIND_STRINGS,
+        [ATTR_TENSOR] = A_KIND_TENSOR, [ATTR_GRAPH] = A_KIND_GRAPH,
+    };
+    PbMark m = p2o_pb_begin(&w->pb, field);
+    p2o_pb_text(&w->pb, A_NAME, a->name);
+    if (ref)
+        p2o_pb_text(&w->pb, A_REFERENCE, ref);
+    else
+        put_attr_value(w, a);
     p2o_pb_int(&w->pb, A_TYPE, type[a->kind]);
     p2o_pb_end(&w->pb, m);
 }
 
 void p2o_put_node(ModelWriter *w, const Node *n)
 {
-    const OnnxInfo *info = p2o_onnx_info(n->op);
-    PbMark          m = p2o_pb_begin(&w->pb, GRAPH_NODE);
+    OnnxOperator op = p2o_node_operator(n);
+    PbMark       m = p2o_pb_begin(&w->pb, GRAPH_NODE);
     for (int i = 0; i < n->nin; i++)
         p2o_pb_text(&w->pb, NODE_INPUT, n->in[i] ? value_name(w, n->in[i]) : "");
     for (int i = 0; i < n->nout; i++)
         p2o_pb_text(&w->pb, NODE_OUTPUT, value_name(w, n->out[i]));
     if (n->name)
         p2o_pb_text(&w->pb, NODE_NAME, n->name);
-    p2o_pb_text(&w->pb, NODE_OP, info->name);
+    p2o_pb_text(&w->pb, NODE_OP, op.name);
     for (int i = 0; i < n->nattr; i++)
-        put_attribute(w, &n->attrs[i]);
-    if (info->domain[0])
-        p2o_pb_text(&w->pb, NODE_DOMAIN, info->domain);
+        p2o_put_attribute(w, NODE_ATTR, &n->attrs[i], NULL);
+    if (op.domain[0])
+        p2o_pb_text(&w->pb, NODE_DOMAIN, op.domain);
     p2o_pb_end(&w->pb, m);
 }
 
@@ -320,21 +328,20 @@ static void put_graph_proto(ModelWriter *w, uint32_t field, const Graph *g)
     p2o_pb_end(&w->pb, m);
 }
 
-static void find_domains(Map *domains, const Graph *g)
+static void find_operators(ModelOperators *o, const Graph *g)
 {
     for (const Node *n = g->first; n; n = n->next) {
-        const char *domain = p2o_onnx_info(n->op)->domain;
-        if (domain[0])
-            p2o_map_slot(domains, str_of(domain));
+        OnnxOperator op = p2o_node_operator(n);
+        p2o_need_operator(o, &op);
         for (int i = 0; i < n->nattr; i++)
             if (n->attrs[i].kind == ATTR_GRAPH)
-                find_domains(domains, n->attrs[i].graph);
+                find_operators(o, n->attrs[i].graph);
     }
 }
 
-static void put_opset(ModelWriter *w, const char *domain, int version)
+void p2o_put_opset(ModelWriter *w, uint32_t field, const char *domain, int64_t version)
 {
-    PbMark m = p2o_pb_begin(&w->pb, MODEL_OPSET);
+    PbMark m = p2o_pb_begin(&w->pb, field);
     p2o_pb_text(&w->pb, OPSET_DOMAIN, domain);
     p2o_pb_int(&w->pb, OPSET_VERSION, version);
     p2o_pb_end(&w->pb, m);
@@ -348,24 +355,27 @@ static int ir_version_of(int opset)
 
 static void put_model(ModelWriter *w)
 {
-    const Graph *g = w->root;
-    Map          domains = { .arena = w->arena };
+    const Graph   *g = w->root;
+    ModelOperators used = { .domains = { .arena = w->arena }, .functions = { .arena = w->arena } };
     w->data_end = 0;
     if (g->file) {
         p2o_put_copy(w);
         return;
     }
-    p2o_pb_int(&w->pb, MODEL_IR_VERSION, ir_version_of(g->opset));
+    find_operators(&used, g);
+    int ir = ir_version_of(g->opset);
+    p2o_pb_int(&w->pb, MODEL_IR_VERSION, used.ir_version > ir ? used.ir_version : ir);
     p2o_pb_text(&w->pb, MODEL_PRODUCER, "pt2onnx");
     if (w->producer_version)
         p2o_pb_text(&w->pb, MODEL_PRODUCER_VERSION, w->producer_version);
     put_graph_proto(w, MODEL_GRAPH, g);
-    put_opset(w, "", g->opset);
-    find_domains(&domains, g);
-    for (size_t i = 0; i < domains.n; i++)
-        put_opset(w, domains.at[i].key.p, 1);
+    p2o_put_opset(w, MODEL_OPSET, "", g->opset);
+    for (size_t i = 0; i < used.domains.n; i++)
+        p2o_put_opset(w, MODEL_OPSET, used.domains.at[i].key.p,
+                      (int64_t)(intptr_t)used.domains.at[i].value);
     for (size_t i = 0; i + 1 < g->meta.n; i += 2)
         p2o_put_entry(w, MODEL_METADATA, g->meta.at[i], g->meta.at[i + 1]);
+    p2o_put_functions(w, &used);
 }
 
 static uint64_t measure(ModelWriter *w)

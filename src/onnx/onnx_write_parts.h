@@ -30,10 +30,23 @@ typedef struct ModelWriter {
 
 void p2o_put_entry(ModelWriter *w, uint32_t field, const char *key, const char *value);
 void p2o_put_node(ModelWriter *w, const Node *n);
+/* ref: the function's attribute whose value it has; NULL: a's own. */
+void p2o_put_attribute(ModelWriter *w, uint32_t field, const Attr *a, const char *ref);
+void p2o_put_opset(ModelWriter *w, uint32_t field, const char *domain, int64_t version);
 void p2o_put_tensor(ModelWriter *w, uint32_t field, const Tensor *x, const char *name);
 void p2o_put_tensor_type(ModelWriter *w, const Value *v, bool named);
 /* The fields that hold a tensor's elements: in the data file, where they are, or here. */
 void p2o_put_elements(ModelWriter *w, const Tensor *x, const char *name, bool aside, bool linked);
+
+/* Domains and functions that a model's nodes need (onnx_write_function.c). */
+typedef struct ModelOperators {
+    Map domains;                        /* name -> version */
+    Map functions;                      /* "domain\nname" -> OnnxFunction * */
+    int ir_version;                     /* that the functions take */
+} ModelOperators;
+
+void p2o_need_operator(ModelOperators *o, const OnnxOperator *op);
+void p2o_put_functions(ModelWriter *w, const ModelOperators *o);
 
 /* The model that root->file was read from, as its Graph is now. */
 void p2o_put_copy(ModelWriter *w);

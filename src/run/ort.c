@@ -46,6 +46,8 @@ enum { ORT_LAST_COMMON_TYPE = 20 };
     X(22, OrtStatus *, SetSessionLogSeverityLevel, (OrtSessionOptions *, int severity))          \
     X(24, OrtStatus *, SetIntraOpNumThreads, (OrtSessionOptions *, int n))                       \
     X(25, OrtStatus *, SetInterOpNumThreads, (OrtSessionOptions *, int n))                       \
+    X(29, OrtStatus *, RegisterCustomOpsLibrary,                                                 \
+      (OrtSessionOptions *, const char *path, void **library))                                   \
     X(30, OrtStatus *, SessionGetInputCount, (const OrtSession *, size_t *))                     \
     X(31, OrtStatus *, SessionGetOutputCount, (const OrtSession *, size_t *))                    \
     X(33, OrtStatus *, SessionGetInputTypeInfo, (const OrtSession *, size_t, OrtTypeInfo **))    \
@@ -103,6 +105,7 @@ struct Ort {
     OrtAllocator *allocator;            /* the runtime's own: not released */
     OrtMemoryInfo *memory;
     OrtStatus    *status;               /* the complaint being read */
+    VEC(const char *) kernels;          /* paths of the user's libraries */
     OrtModel     *models;
 };
 
@@ -113,6 +116,7 @@ struct OrtModel {
     OrtSessionOptions *options;
     OrtSession        *session;
     OrtMetadata       *metadata;
+    VEC(void *)        libraries;       /* opened for this session, closed after it */
     size_t             nin, nout;
     OrtPort           *in, *out;
     const char       **in_names, **out_names;
@@ -471,6 +475,21 @@ static bool describe_ports(OrtModel *m)
     return true;
 }
 
+static bool add_kernels(OrtModel *m)
+{
+    Ort *o = m->ort;
+    for (size_t i = 0; i < o->kernels.n; i++) {
+        VEC_PUSH(o->arena, &m->libraries, NULL);
+        if (reported(o, m->diags,
+                     o->call.RegisterCustomOpsLibrary(m->options, o->kernels.at[i],
+                                                      &m->libraries.at[i])))
+            return false;
+    }
+    return true;
+}
+
+void p2o_ort_use(Ort *o, const char *path) { VEC_PUSH(o->arena, &o->kernels, path); }
+
 static bool start_session(OrtModel *m, const char *path)
 {
     Ort            *o = m->ort;
@@ -478,7 +497,7 @@ static bool start_session(OrtModel *m, const char *path)
     return !reported(o, m->diags, c->CreateSessionOptions(&m->options)) &&
            !reported(o, m->diags, c->SetSessionLogSeverityLevel(m->options, ORT_LOG_FATAL)) &&
            !reported(o, m->diags, c->SetIntraOpNumThreads(m->options, 1)) &&
-           !reported(o, m->diags, c->SetInterOpNumThreads(m->options, 1)) &&
+           !reported(o, m->diags, c->SetInterOpNumThreads(m->options, 1)) && add_kernels(m) &&
            !reported(o, m->diags, c->CreateSession(o->env, path, m->options, &m->session)) &&
            !reported(o, m->diags, c->SessionGetModelMetadata(m->session, &m->metadata));
 }
@@ -510,6 +529,9 @@ void p2o_ort_close(OrtModel *m)
         c->ReleaseSession(m->session);
     if (m->options)
         c->ReleaseSessionOptions(m->options);
+    for (size_t i = 0; i < m->libraries.n; i++)
+        if (m->libraries.at[i])
+            dlclose(m->libraries.at[i]);
     for (OrtModel **at = &m->ort->models; *at; at = &(*at)->next)
         if (*at == m) {
             *at = m->next;

@@ -21,6 +21,9 @@ void        p2o_ort_unload(Ort *o);         /* closes its models too */
 const char *p2o_ort_version(const Ort *o);  /* "1.23.0" */
 const char *p2o_ort_path(const Ort *o);
 
+/* Models that are opened from here on have the kernels of this library too. */
+void p2o_ort_use(Ort *o, const char *path);
+
 /* NULL after a diagnostic; also for models with ports that are not tensors of numbers. */
 OrtModel *p2o_ort_open(Ort *o, Diags *d, const char *path);
 void      p2o_ort_close(OrtModel *m);

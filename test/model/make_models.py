@@ -679,6 +679,24 @@ def save_far(folder):
         capture(os.path.join(folder, "far.%s.pt2" % name), Far(), (torch.randn(*sizes),), None)
 
 
+def save_custom_op(folder):
+    """What examples/custom_op.py converts: operators of one's own, which examples/custom_op.txt defines."""
+    example = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "custom_op.py")
+    with open(example) as f:                            # its operators and its module
+        text = f.read().split("# The same in Python")[0].replace("import pt2onnx", "").replace("import onnxruntime", "")
+    found = {"__file__": example, "__name__": "custom_op"}
+    exec(compile(text, example, "exec"), found)
+    torch.manual_seed(0)
+    m = found["Denoise"]().eval()
+    with torch.no_grad():
+        runs = [(torch.randn(b, n, 8),) for b, n in ((3, 8), (1, 4), (1, 7), (7, 31), (2, 501))]
+        np.savez_compressed(os.path.join(folder, "custom_op.npz"), **record(m, runs[:4]))
+    dynamic = ({0: Dim("batch"), 1: Dim("length", min=4)},)
+    capture(os.path.join(folder, "custom_op.pt2"), m, runs[0], dynamic)
+    capture(os.path.join(folder, "custom_op.a.pt2"), m, runs[3], None)
+    capture(os.path.join(folder, "custom_op.b.pt2"), m, (torch.randn(110, 46, 8),), None)
+
+
 def strip(path):
     """The same archive without the example inputs and this machine's folders, compressed: fixtures should be small."""
     import re
@@ -699,9 +717,11 @@ def strip(path):
 
 if __name__ == "__main__":
     define_vision()
-    for each in sys.argv[2:] or [*MODELS, "guarded"]:
+    for each in sys.argv[2:] or [*MODELS, "guarded", "custom_op"]:
         which, _, suffix = each.partition(".")
-        if which == "guarded":
+        if which == "custom_op":
+            save_custom_op(sys.argv[1])
+        elif which == "guarded":
             save_guarded(sys.argv[1])
             save_lone(sys.argv[1])
             save_far(sys.argv[1])

@@ -14,6 +14,6 @@ python3 -m venv "$scratch/bare" && "$scratch/bare/bin/python" $pip install numpy
 "$scratch/bare/bin/python" $pip install "$scratch"/wheel/pt2onnx-*-py3-none-linux_*.whl || exit 1
 "$scratch/bare/bin/python" "$top/test/python/test_bare.py" || exit 1
 "$scratch/bare/bin/python" $pip install --no-deps --target "$scratch/site" "$scratch"/wheel/*.whl || exit 1
-cd "$scratch" && for test in test_export test_sizes test_caches; do
+cd "$scratch" && for test in test_export test_custom test_sizes test_caches; do
     PYTHONPATH="$scratch/site" "$top/tools/with_torch" python "$top/test/python/$test.py" || exit 1
 done

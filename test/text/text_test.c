@@ -3,8 +3,9 @@
  * usage: text_test [--accept] FILE... (with uncovered.lst among them, they are all there are)
  *
  * A file holds cases.  Each begins with `=== name`, may set `opset N`, `declare seq=1..9` or
- * `declare x:batch,?`, the capture's own `guard L['x'].size()[0] < 9` and `range s0=2..8`, gives a
- * program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other
+ * `declare x:batch,?`, `custom mylib::foo=com.example:Foo` and `function <...> Foo (X) => (Z) {}`
+ * for operators without a row, the capture's own `guard L['x'].size()[0] < 9` and
+ * `range s0=2..8`, gives a program (ir/program_text.h), perhaps further ones after `--- capture` (the same model at other
  * sizes), and ends with one expectation:
  *     --- onnx      the graph after the passes, as onnx/graph_text.h prints it
  *     --- error     lines that must all occur in the diagnostics
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "aten/custom.h"
 #include "aten/functional.h"
 #include "aten/infer.h"
 #include "aten/lower.h"
@@ -35,8 +37,9 @@ typedef struct Case {
     int  nprogram;
     Str  declares[8];
     Str  guards[8];
+    Str  customs[8], functions[8];
     ProgramRange ranges[8];
-    int  ndeclare, opset, nguard, nrange;
+    int  ndeclare, opset, nguard, nrange, ncustom, nfunction;
     bool wants_error, wants_said;
 } Case;
 
@@ -96,6 +99,12 @@ static bool next_case(Str *text, Case *c)
         else if (p2o_str_starts(line, "declare ") && c->ndeclare < 8)
             c->declares[c->ndeclare++] =
                 str_of(p2o_str_dup(used.arena, (Str){ line.p + 8, line.n - 8 }));
+        else if (p2o_str_starts(line, "custom ") && c->ncustom < 8)
+            c->customs[c->ncustom++] =
+                str_of(p2o_str_dup(used.arena, (Str){ line.p + 7, line.n - 7 }));
+        else if (p2o_str_starts(line, "function ") && c->nfunction < 8)
+            c->functions[c->nfunction++] =
+                str_of(p2o_str_dup(used.arena, (Str){ line.p + 9, line.n - 9 }));
         else if (p2o_str_starts(line, "guard ") && c->nguard < 8)
             c->guards[c->nguard++] =
                 str_of(p2o_str_dup(used.arena, (Str){ line.p + 6, line.n - 6 }));
@@ -181,12 +190,26 @@ typedef struct Settled {
     bool      ok;
 } Settled;
 
+static void give_meanings(Diags *d, Ops *ops, const Case *c)
+{
+    CustomOps *x = p2o_custom_new(p2o_diags_arena(d));
+    p2o_ops_set_custom(ops, x);
+    for (int i = 0; i < c->nfunction; i++)
+        p2o_functions_parse(d, &x->library, c->functions[i]);
+    for (int i = 0; i < c->ncustom; i++) {
+        const char *wrong = p2o_custom_map(x, ops, c->customs[i].p);
+        if (wrong)
+            p2o_diag(d, DIAG_MISUSE, 0, "%s", wrong);
+    }
+}
+
 static Settled settle_case(Diags *d, const Case *c)
 {
     Arena  *a = p2o_diags_arena(d);
     Settled s = { .diags = d, .dims = p2o_dims_new(a) };
     s.bind = p2o_bindings_new(s.dims, c->nprogram);
     s.ops = p2o_ops_new(a, s.dims);
+    give_meanings(d, s.ops, c);
     for (int k = 0; k < c->nprogram; k++)
         s.p[k] = p2o_program_parse(d, s.dims, c->program[k]);
     if (s.p[0])

@@ -154,7 +154,7 @@ class _Graph:
             return {"as_tensors": [x["as_tensor"] for x in used]}
         if kinds <= {"as_tensor", "as_none"}:
             return {"as_optional_tensors": used}
-        raise UnsupportedError("a list of %s as an argument" % ", ".join(sorted(kinds)))
+        return {"as_arguments": used}               # of several kinds: PyTorch itself saves none
 
     def argument(self, x: Any, type_: Any = None) -> Json:
         if isinstance(x, torch.fx.Node):

@@ -65,8 +65,8 @@ Shape resolved_shape(Infer *in, Shape s);       /* with the bindings made so far
 /* 1, or open and to be stretched to the other. */
 bool is_one_beside(Infer *in, Dim d, Dim beside);
 bool harden(Infer *in, Dim soft);               /* keeps its literal; true for others */
-/* start:end of a dim as Python slices it, either NULL: absent; false after a diagnostic. */
-bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to);
+/* start:end of a dim as Python slices it, either NULL: absent. */
+void slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to);
 /* `from` reshaped to `to`, which may hold one -1; the number of elements must agree. */
 bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out);
 

@@ -662,9 +662,12 @@ static void shape_istft(Infer *in, const Call *c)
     Frames f;
     if (!read_inverse(in, c, &f) || !window_fits(in, c, &f))
         return;
-    if (bool_arg(c, "return_complex") || x.dtype != DT_C64) {
-        rule_unsupported(in, bool_arg(c, "return_complex") ? "return_complex"
-                                                           : "a spectrum that is not complex64");
+    if (x.dtype != DT_C64) {
+        rule_unsupported(in, "a spectrum that is not complex64");
+        return;
+    }
+    if (bool_arg(c, "return_complex") && f.half) {
+        rule_fail(in, "return_complex of half a spectrum");
         return;
     }
     if (!bool_arg(c, "center") && f.win < f.n_fft) {
@@ -675,7 +678,7 @@ static void shape_istft(Infer *in, const Call *c)
     if (!length)
         length = p2o_dim_sub(t, covered(t, &f, dim_at(x.shape, -1)),
                              int_dim(in, bool_arg(c, "center") ? f.n_fft / 2 * 2 : 0));
-    set_out(in, c, 0, part_of(x.dtype),
+    set_out(in, c, 0, bool_arg(c, "return_complex") ? x.dtype : part_of(x.dtype),
             with_last(in, slice_shape(x.shape, 0, x.shape.rank - 1), length));
 }
 
@@ -689,30 +692,26 @@ static Value *overlapped(Lower *lo, Value *x, Value *kernel, const Frames *f)
 }
 
 /* Frames made of waves under the window and added up, by the sum of the squared windows. */
-static Value *lower_istft(Lower *lo, const Call *c)
+static Value *synthesized(Lower *lo, const Call *c, const Frames *f, Complex z)
 {
-    Frames  f;
-    Dims   *d = lo->dims;
-    Complex z = complex_arg(lo, c, "self");
-    DType   t = z.re->dtype;
-    bool    single = rank(z.re) == 2;
-    Dim     count = size_at(z.re, -1), one = p2o_dim_int(d, 1);
-    read_frames(c, &f);
-    if (!has_arg(c, "onesided"))
-        f.half = !dim_is(size_at(z.re, -2), f.n_fft);
-    Value *k = iota(lo, p2o_dim_int(d, frequencies(&f)));
+    Dims  *d = lo->dims;
+    DType  t = z.re->dtype;
+    bool   single = rank(z.re) == 2;
+    Dim    count = size_at(z.re, -1), one = p2o_dim_int(d, 1);
+    Value *k = iota(lo, p2o_dim_int(d, frequencies(f)));
     Value *kernel =
-        wave_kernel(lo, c, &f, f.half ? unsqueeze(lo, half_weights(lo, k, f.n_fft, t), 1) : NULL,
-                    scale_factor(bool_arg(c, "normalized") ? SCALE_ROOT : SCALE_WHOLE, f.n_fft), t);
+        wave_kernel(lo, c, f, f->half ? unsqueeze(lo, half_weights(lo, k, f->n_fft, t), 1) : NULL,
+                    scale_factor(bool_arg(c, "normalized") ? SCALE_ROOT : SCALE_WHOLE, f->n_fft),
+                    t);
     Value *x = concat(lo, single ? 0 : 1, (Value *[]){ z.re, z.im }, 2);
-    Value *y = overlapped(lo, single ? unsqueeze(lo, x, 0) : x, kernel, &f);
+    Value *y = overlapped(lo, single ? unsqueeze(lo, x, 0) : x, kernel, f);
     Value *window = has_arg(c, "window") ? tensor_as(lo, c, "window", t) : NULL;
     Value *square = window ? emit(lo, ONNX_Mul, window, window)
-                           : full(lo, (Shape){ 1, (Dim[]){ p2o_dim_int(d, f.win) } }, t, 1);
+                           : full(lo, (Shape){ 1, (Dim[]){ p2o_dim_int(d, f->win) } }, t, 1);
     Value *sum = overlapped(lo, full(lo, (Shape){ 3, (Dim[]){ one, one, count } }, t, 1),
-                            unsqueeze(lo, square, 0), &f);
+                            unsqueeze(lo, square, 0), f);
     Dim length = dim_at(out_shape(c, 0), -1);
-    Dim from = p2o_dim_int(d, bool_arg(c, "center") ? f.n_fft / 2 - f.left : 0);
+    Dim from = p2o_dim_int(d, bool_arg(c, "center") ? f->n_fft / 2 - f->left : 0);
     Dim rest = p2o_dim_sub(d, size_at(y, 2), p2o_dim_add(d, from, length));
     bool given = has_arg(c, "length");          /* may be longer than what there is */
     if (given)
@@ -723,6 +722,30 @@ static Value *lower_istft(Lower *lo, const Call *c)
     if (given)
         y = cut_or_fill(lo, y, 1, length);
     return single ? squeeze(lo, y, 0) : y;
+}
+
+/* To a real signal PyTorch goes from half of the spectrum, whatever the other half is. */
+static void lower_istft(Lower *lo, const Call *c, Value **out)
+{
+    Frames  f;
+    Dims   *d = lo->dims;
+    Complex z = complex_arg(lo, c, "self");
+    int     axis = rank(z.re) - 2;
+    read_frames(c, &f);
+    if (bool_arg(c, "return_complex")) {        /* the imaginary part is -i z's real one */
+        f.half = false;
+        Value *re = synthesized(lo, c, &f, z);
+        Value *im = synthesized(lo, c, &f, (Complex){ z.im, emit(lo, ONNX_Neg, z.re) });
+        put_parts((Complex){ re, im }, out);
+        return;
+    }
+    f.half = true;
+    if (!dim_is(size_at(z.re, axis), frequencies(&f))) {
+        Dim zero = p2o_dim_int(d, 0), end = p2o_dim_int(d, frequencies(&f));
+        z.re = slice_axis(lo, z.re, axis, zero, end, 1);
+        z.im = slice_axis(lo, z.im, axis, zero, end, 1);
+    }
+    out[0] = synthesized(lo, c, &f, z);
 }
 
 #define FFT_1D(name)                                                                               \
@@ -789,8 +812,8 @@ const AtenOp p2o_ops_fft[] = {
     { "istft(" STFT_ARGS
       "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
       "bool return_complex=False) -> Tensor",
-      shape_istft, .lower = lower_istft, .complex = true, .counts = "length",
-      .limits = "complex64 to float32" },
+      shape_istft, .lower_many = lower_istft, .complex = true, .counts = "length",
+      .limits = "complex64" },
     { "fft_fftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { "fft_rfftfreq" FREQUENCIES, shape_fftfreq, .lower = lower_fftfreq, .counts = "n" },
     { 0 },

@@ -429,7 +429,8 @@ static bool written_slice(Infer *in, const Call *c, Shape x, int *dim, Dim *from
         return false;
     }
     needs_le(in, int_dim(in, 1), *step, "a step of at least 1");
-    return slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to);
+    slice_bounds(in, dim_arg(c, "start"), dim_arg(c, "end"), x.at[*dim], from, to);
+    return true;
 }
 
 static void shape_slice_scatter(Infer *in, const Call *c)

@@ -120,6 +120,14 @@ static void number_bits(Infer *in, const Call *c, DimBinaryFn *op, const char *l
         rule_unsupported(in, "%s", limit);
 }
 
+static void shape_sym_sum(Infer *in, const Call *c)
+{
+    Dim sum = int_dim(in, 0);
+    for (int i = 0; i < list_len(c, "args"); i++)
+        sum = p2o_dim_add(in->dims, sum, dim_item(c, "args", i));
+    set_int(in, c, 0, sum);
+}
+
 static void shape_lshift(Infer *in, const Call *c)
 {
     number_bits(in, c, shift_left, "a shift by too many bits");
@@ -500,6 +508,7 @@ const AtenOp p2o_ops_sym[] = {
     { "torch::_sym_log2(Scalar a) -> Scalar", shape_float_number, .lower = lower_sym_log2 },
     { "torch::sym_min(Scalar a, Scalar b) -> Scalar", shape_number_min, .lower = lower_number_min },
     { "torch::sym_max(Scalar a, Scalar b) -> Scalar", shape_number_max, .lower = lower_number_max },
+    { "torch::sym_sum(SymInt[] args) -> SymInt", shape_sym_sum },
     { "torch::sym_not(Scalar a) -> Scalar", shape_not, .lower = lower_sym_not },
     { "torch::sym_ite(Scalar b, Scalar t, Scalar f) -> Scalar", shape_ite, .lower = lower_ite },
     { "_assert_scalar(Scalar self, str assert_msg) -> ()", shape_assert },

@@ -552,18 +552,12 @@ static Dim open_bound(Infer *in, Dim i, Dim size)
     return p2o_hint_at(in->bind, i, 0, &v) && v < 0 ? p2o_dim_add(in->dims, size, i) : i;
 }
 
-bool slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
+void slice_bounds(Infer *in, Dim start, Dim end, Dim size, Dim *from, Dim *to)
 {
     bool open_start = is_open_inside(in, start, size), open_end = is_open_inside(in, end, size);
-    if (!p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, from,
-                         to)) {
-        rule_unsupported(in, "start or end whose sign is not known: %s:%s",
-                         p2o_dim_text(in->dims, start), p2o_dim_text(in->dims, end));
-        return false;
-    }
+    p2o_slice_range(in->dims, open_start ? NULL : start, open_end ? NULL : end, size, from, to);
     *from = open_start ? open_bound(in, start, size) : *from;
     *to = open_end ? open_bound(in, end, size) : *to;
-    return true;
 }
 
 /* Without the sizes that are on both sides: 3*b*x = 12*x says that b is 4. */

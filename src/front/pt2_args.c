@@ -389,6 +389,9 @@ static Arg read_dict(Pt2 *r, Pt2Graph *g, const Json *j)
     return arg_list(pairs, j->n);
 }
 
+/* An item of a list whose items are of several kinds: only our own Python package writes these. */
+static Arg read_any(Pt2 *r, Pt2Graph *g, const Json *j) { return p2o_pt2_arg(r, g, j); }
+
 static const struct {
     const char *key;
     ArgReader  *read;
@@ -412,7 +415,7 @@ static const struct {
     { "as_memory_format", read_memory_format, 0 },
     { "as_device", read_device, 0 },            { "as_graph", read_graph, 0 },
     { "as_custom_obj", read_value, 0 },         { "as_operator", read_operator, 0 },
-    { "as_string_to_argument", read_dict, 0 },
+    { "as_string_to_argument", read_dict, 0 },  { "as_arguments", read_any, 1 },
 };
 
 static Arg read_nested(Pt2 *r, Pt2Graph *g, const Json *j, ArgReader *read, int depth)

@@ -76,18 +76,19 @@ static Dim clamp_index(Dims *t, Dim i, Dim size)
         return p2o_dim_min(t, i, size);
     if (high < 0 || (p2o_dim_hint(t, i, &hint) && hint < 0))
         return p2o_dim_max(t, p2o_dim_add(t, i, size), p2o_dim_int(t, 0));
-    return NULL;
+    /* Either sign: the size is added where i < 0, which max(0, min(1, -i)) says as a number. */
+    Dim zero = p2o_dim_int(t, 0), one = p2o_dim_int(t, 1);
+    Dim below = p2o_dim_max(t, zero, p2o_dim_min(t, one, p2o_dim_neg(t, i)));
+    Dim from_front = p2o_dim_add(t, i, p2o_dim_mul(t, size, below));
+    return p2o_dim_min(t, p2o_dim_max(t, from_front, zero), size);
 }
 
-bool p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to)
+void p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to)
 {
     *from = start ? clamp_index(t, start, size) : p2o_dim_int(t, 0);
     *to = end ? clamp_index(t, end, size) : size;
-    if (!*from || !*to)
-        return false;
     if (p2o_dim_le(t, *from, *to) != YES)
         *to = p2o_dim_max(t, *to, *from);
     *from = p2o_dim_assume(t, *from, 1);
     *to = p2o_dim_assume(t, *to, 1);
-    return true;
 }

@@ -28,8 +28,8 @@ const char *p2o_shape_text(Dims *t, Shape s);
  * `scalar_ok`, as PyTorch's reductions do, giving 0. */
 bool p2o_wrap_dim(int64_t dim, int rank, bool scalar_ok, int *out);
 /* start:end of an axis as Python slices mean it: NULL is absent, negative counts from the end, both
- * are held inside the size, and from <= to.  false when a sign is not known.  A size that the
- * capture says is at least 1 is taken to be. */
-bool p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to);
+ * are held inside the size, and from <= to.  A size that the capture says is at least 1 is taken to
+ * be. */
+void p2o_slice_range(Dims *t, Dim start, Dim end, Dim size, Dim *from, Dim *to);
 
 #endif

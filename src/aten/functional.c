@@ -586,6 +586,17 @@ static void rewrite_write(Functional *f, const Call *given, Call *c, int nwritte
         store(f, given->args[from + i].var, c->outs[i], given->outs[i], nwritten > 0, resizes(c));
 }
 
+/* What views lie between it and its base keep the start. */
+static bool begins_with_base(Functional *f, Var *v)
+{
+    for (; alias_of(f, v)->parent; v = alias_of(f, v)->parent) {
+        const Call *view = alias_of(f, v)->view;
+        if (view && !(view->op && view->op->same_start))
+            return false;
+    }
+    return true;
+}
+
 /* Strides count in the storage, so they are taken of the tensor that owns it.  false after a
  * diagnostic. */
 static bool use_storage(Functional *f, Call *given, Call *c)
@@ -598,7 +609,7 @@ static bool use_storage(Functional *f, Call *given, Call *c)
     while (alias_of(f, v)->parent && !alias_of(f, v)->view)
         v = alias_of(f, v)->parent;
     Var *base = alias_of(f, v)->base;
-    if ((v != base && !given_offset) || (given_offset && base->tensor && base->tensor->offset)) {
+    if ((!given_offset && !begins_with_base(f, v)) || (given_offset && base->tensor && base->tensor->offset)) {
         refuse_at(f, "strides into a view");
         return false;
     }

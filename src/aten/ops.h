@@ -65,6 +65,7 @@ typedef struct AtenOp {
                               * rule says that it works element by element */
     const char  *along;      /* the row that does over one axis what this one does over all */
     bool         indexing;   /* x[:, 1:] makes it: the axis is not written down */
+    bool         same_start; /* its result begins in memory where its first argument does */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */

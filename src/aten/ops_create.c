@@ -207,7 +207,7 @@ static void range_result(Infer *in, const Call *c, DType t, bool inclusive)
         rule_fail(in, "the step leads away from the end");
         return;
     }
-    if (!b.whole && !is_float(t) && !bounds_const(&b, v)) {
+    if (!b.whole && !is_float(t) && !is_int(t) && !bounds_const(&b, v)) {
         rule_unsupported(in, "%s between floats known at run time only", p2o_dtype_torch(t));
         return;
     }
@@ -241,7 +241,10 @@ static Value *constant_range(Lower *lo, DType t, const double v[3], int64_t n)
     return constant_vector(lo, t, at, (size_t)n);
 }
 
-/* start + step * (0 .. n - 1), n counted at run time. */
+static Value *truncated(Lower *lo, Value *x) { return cast(lo, cast(lo, x, DT_I64), DT_F64); }
+
+/* start + step * (0 .. n - 1), n counted at run time.  Ints have whole starts and steps; only int64
+ * has the bounds cut before they are counted between. */
 static Value *float_range(Lower *lo, const Bounds *b, DType t, bool inclusive)
 {
     double first;
@@ -249,10 +252,21 @@ static Value *float_range(Lower *lo, const Bounds *b, DType t, bool inclusive)
     Value *start = bound_value_of(lo, b->start, DT_F64, 0),
           *end = bound_value_of(lo, b->end, DT_F64, 0);
     Value *step = bound_value_of(lo, b->step, DT_F64, 1);
+    if (t == DT_I64) {
+        start = truncated(lo, start);
+        end = truncated(lo, end);
+        step = truncated(lo, step);
+    }
     Value *n = emit(lo, ONNX_Div, from_zero ? end : emit(lo, ONNX_Sub, end, start), step);
     n = inclusive ? plus_num(lo, emit(lo, ONNX_Floor, n), 1) : emit(lo, ONNX_Ceil, n);
     Value *i =
         emit(lo, ONNX_Range, p2o_build_int(lo->b, 0), cast(lo, n, DT_I64), p2o_build_int(lo->b, 1));
+    if (is_int(t)) {
+        double by;
+        if (!bound_const(b->step, 1, &by) || trunc(by) != 1)
+            i = emit(lo, ONNX_Mul, i, cast(lo, step, DT_I64));
+        return cast(lo, from_zero ? i : emit(lo, ONNX_Add, i, cast(lo, start, DT_I64)), t);
+    }
     Value *x = emit(lo, ONNX_Mul, cast(lo, i, DT_F64), step);
     return cast(lo, from_zero ? x : emit(lo, ONNX_Add, x, start), t);
 }

@@ -6,6 +6,7 @@
  * along dims of its own, else GatherND on the indexed dims brought to the front; writes are
  * ScatterND there. ONNX counts negative indices from the end, as PyTorch does. */
 #include "aten/lower.h"
+#include "onnx/onnx_rules.h"
 
 static bool is_mask(DType t) { return t == DT_BOOL || t == DT_U8; }
 static bool is_index(DType t) { return t == DT_I64 || t == DT_I32; }
@@ -65,10 +66,27 @@ static Shape picked_shape(Arena *a, Shape x, const Picked *p, Shape index)
     return (Shape){ n, at };
 }
 
+/* Along the last dim of the index one mask and sizes of 1 have the mask's count.  Anything else is
+ * the common size of the counts and sizes there, each of which may be 1 at run time. */
+static Shape with_counts(Infer *in, const Call *c, Shape index, int nmask, Dim count)
+{
+    Dim     last = index.rank ? dim_at(index, -1) : int_dim(in, 1), size = count;
+    int64_t n;
+    if (nmask == 0)
+        return index;
+    if (p2o_dim_is_int(last, &n) && n > 1)
+        size = last;
+    else if (nmask > 1 || !dim_is(last, 1))
+        size = data_dim(in, c, 0, list_len(c, "indices"));
+    return index.rank ? with_last(in, index, size) : insert_dim(in, index, 0, size);
+}
+
 /* The common shape of the index tensors; a mask counts as one of a size that the data decides. */
 static bool index_shape(Infer *in, const Call *c, Shape *out)
 {
     Shape x = shape_arg(c, "self");
+    Dim   count = NULL;
+    int   nmask = 0;
     *out = (Shape){ 0, NULL };
     for (int i = 0, at = 0; i < list_len(c, "indices"); i++) {
         Type t = type_item(c, "indices", i);
@@ -81,13 +99,14 @@ static bool index_shape(Infer *in, const Call *c, Shape *out)
             for (int k = 0; k < t.shape.rank; k++, at++)
                 if (!must_equal(in, c, x.at[at], t.shape.at[k], "size of the mask"))
                     return false;
-            Dim count = data_dim(in, c, 0, i);
-            *out = broadcast(in, c, *out, (Shape){ 1, &count });
+            count = data_dim(in, c, 0, i);
+            nmask++;
         } else {
             rule_unsupported(in, "index of %s, rank %d", p2o_dtype_torch(t.dtype), t.shape.rank);
             return false;
         }
     }
+    *out = with_counts(in, c, *out, nmask, count);
     return !in->failed;
 }
 
@@ -118,7 +137,7 @@ typedef struct Picks {
     Value *index[MAX_RANK];     /* of each picked dim, int64 */
     Shape  shape;               /* of all of them, broadcast */
     Value *mask;                /* the only thing in `indices` */
-    Value *nonzero;             /* of the first mask: its second size is the common count */
+    Value *nonzero;             /* of the mask */
 } Picks;
 
 /* The positions where a mask is true: int64[rank, count]. */
@@ -132,16 +151,50 @@ static Value *mask_positions(Lower *lo, Value *mask)
 static void add_mask(Lower *lo, Picks *p, Value *mask, int *n)
 {
     Value *nz = mask_positions(lo, mask);
-    if (!p->nonzero)
-        p->nonzero = nz;
-    Dim count = p->nonzero->shape.at[1];
-    for (int k = 0; k < rank(mask); k++) {
-        Value *row =
+    p->nonzero = nz;
+    for (int k = 0; k < rank(mask); k++)
+        p->index[(*n)++] =
             rank(mask) == 1 ? squeeze(lo, nz, 0) : select_axis(lo, nz, 0, p2o_dim_int(lo->dims, k));
-        row->shape = (Shape){ 1, p2o_shape_copy(lo->arena, (Shape){ 1, &count }, 0) };
-        p->index[(*n)++] = row;
-    }
     p->shape = joint_shape(lo, p->shape, p->index[*n - 1]->shape);
+}
+
+/* Sizes that differ along the last dim of the index, as those of several masks may: what they
+ * broadcast to is known at run time.  0 if one is 0, else the largest. */
+static void even_out(Lower *lo, Picks *p)
+{
+    Value *size[MAX_RANK];
+    Dim    seen[MAX_RANK], one = p2o_dim_int(lo->dims, 1);
+    int    n = 0;
+    for (int i = 0; i < p->dims.n; i++) {
+        Dim  last = rank(p->index[i]) ? size_at(p->index[i], rank(p->index[i]) - 1) : one;
+        bool known = dim_is(last, 1);
+        for (int k = 0; k < n; k++)
+            known |= seen[k] == last;
+        if (known)
+            continue;
+        size[n] = dim_scalar(lo, last);
+        seen[n++] = last;
+    }
+    if (n < 2)
+        return;
+    Value *least = p2o_build(lo->b, ONNX_Min, NO_ATTRS, n, size);
+    Value *most = p2o_build(lo->b, ONNX_Max, NO_ATTRS, n, size);
+    Value *zero = p2o_build_int(lo->b, 0);
+    Value *common = choose(lo, emit(lo, ONNX_Equal, least, zero), zero, most);
+    Dim    any = p2o_onnx_fresh(lo->b->graph);
+    carries_int(lo, common, any);
+    for (int i = 0; i < p->dims.n; i++) {
+        Value *v = p->index[i];
+        if (rank(v) == 0 || is_size(v, rank(v) - 1, 1))
+            continue;
+        Dim *at = p2o_shape_copy(lo->arena, v->shape, 0);
+        at[rank(v) - 1] = any;
+        p->index[i] = emit(lo, ONNX_Expand, v, unsqueeze(lo, common, 0));
+        p->index[i]->shape = (Shape){ rank(v), at };
+    }
+    Dim *at = p2o_shape_copy(lo->arena, p->shape, 0);
+    at[p->shape.rank - 1] = any;
+    p->shape.at = at;
 }
 
 static void pick(Lower *lo, const Call *c, Picks *p)
@@ -164,6 +217,8 @@ static void pick(Lower *lo, const Call *c, Picks *p)
     }
     if (given != 1)
         p->mask = NULL;
+    if (p->nonzero)
+        even_out(lo, p);
 }
 
 /* One tensor of all index tuples: int64[shape of the index, picked dims]. */
@@ -368,7 +423,7 @@ static Value *lower_index_put(Lower *lo, const Call *c)
                      bool_arg(c, "accumulate"));
 }
 
-/* Indices held inside [low, size - 1]: those where the mask is false may be anything. */
+/* Indices held inside [low, size - 1]: those where the mask is false may be size_thing. */
 static void clamp_picks(Lower *lo, const Value *x, Picks *p, bool from_end)
 {
     for (int i = 0; i < p->dims.n; i++) {

@@ -9,8 +9,11 @@ The first gives the inputs at batch n; axis 0 of each is dynamic.  Settings of a
   random   only types and shapes are compared
   same     a function of the outputs whose results are compared in their place: where PyTorch leaves
            some open (signs, order)
+  least    of batches: below it PyTorch contradicts what it says of shapes itself
   tol      the relative tolerance of float32
 """
+import functools
+
 import torch
 from torch import nn
 
@@ -18,15 +21,23 @@ CASES = {}
 
 
 class Case:
-    def __init__(self, name, make, inputs, random=False, same=None, tol=1e-4):
+    def __init__(self, name, make, inputs, random=False, same=None, tol=1e-4, least=0):
         self.name, self.make, self.inputs = name, make, inputs
-        self.random, self.same, self.tol = random, same, tol
+        self.random, self.same, self.tol, self.least = random, same, tol, least
 
 
 def as_module(function):
-    """A module whose forward is the function, with its parameters."""
+    """A module whose forward is the function, with its parameters.  PyTorch saves no named tuples."""
+    def unnamed(x):
+        return tuple(unnamed(y) for y in x) if isinstance(x, tuple) else x
+
+    @functools.wraps(function)
+    def forward(*args):
+        return unnamed(function(*args))
+
     class Module(nn.Module):
-        forward = staticmethod(function)
+        pass
+    Module.forward = staticmethod(forward)
     return Module()
 
 

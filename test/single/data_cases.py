@@ -313,3 +313,10 @@ def data_one_hot(x):
 @case(lambda n: (f(n, 4),))
 def data_cond(x):
     return torch.cond(x.sum() > 0, lambda y: y.sin() + 1, lambda y: y.cos() - 1, (x,))
+
+
+@case(lambda n: (f(n, 5),))
+def data_arange_floats_ints(x):
+    a, z = x.min().item() - 0.5, x.max().item() + 2.7
+    return (torch.arange(a, z, dtype=torch.int64), torch.arange(a, z, dtype=torch.int32), torch.arange(z, dtype=torch.int64),
+            torch.arange(a, z + 5, 2.5, dtype=torch.int64), torch.arange(z, a - 3, -1.5, dtype=torch.int32), torch.arange(a, z, 0.5))

@@ -33,6 +33,9 @@ test-sizes: release $(ORT)/libonnxruntime.so
 	@PYTHONPATH=python PT2ONNX_LIBRARY=$(abspath build/release/libpt2onnx.so) tools/with_torch python test/sizes/suite.py \
 	    build/release/pt2onnx --jobs $(JOBS) --cache build/sizes --table build/sizes.md
 
+test-single: release
+	@tools/with_torch python test/single/single.py build/release/pt2onnx --jobs $(JOBS)
+
 bench: release
 	@tools/with_torch python tools/bench.py build/release/pt2onnx
 
@@ -43,4 +46,4 @@ bench-python: release
 clean:
 	rm -rf build
 
-.PHONY: all deps release asan dev demo test test-ops test-sizes bench bench-python clean
+.PHONY: all deps release asan dev demo test test-ops test-sizes test-single bench bench-python clean

@@ -492,14 +492,44 @@ static bool is_passed_by(const Aligning *a, const Call *c)
     return can_be_idle(c) || (a->check && makes_no_tensor(c));
 }
 
+/* Calls [from, to) of a body, passed by; `row` is that of the first. */
+typedef struct Passed {
+    const Body *body;
+    size_t      from, to, row;
+} Passed;
+
+/* Numbers that the data tell have calls in a capture with fixed sizes too. */
+static void pair_numbers(Aligning *a, const Passed *p, const Passed *q)
+{
+    enum { FAR = 256 };         /* sizes that are computed between two such calls, at most */
+    size_t next = p->from;
+    for (size_t k = q->from; a->check && k < q->to; k++) {
+        const Call *d = q->body->calls.at[k];
+        bool        found = !d->nouts || !makes_no_tensor(d);
+        for (size_t m = next; !found && m < p->to && m < next + FAR; m++) {
+            Call *c = p->body->calls.at[m];
+            found = makes_no_tensor(c) && is_same_kind(c, d) && args_fit(a, c, d, 0, false);
+            if (found) {
+                pair_calls(a, c, d, p->row + (m - p->from));
+                next = m + 1;
+                break;
+            }
+        }
+    }
+}
+
 static bool line_up_calls(Aligning *a, Body *x, const Body *y, size_t *row)
 {
     size_t i = 0, j = 0;
     for (;; i++, j++) {
+        Passed p = { x, i, i, *row }, q = { y, j, j, 0 };
         for (; i < x->calls.n && is_passed_by(a, x->calls.at[i]); i++)
             (*row)++;
         while (j < y->calls.n && is_passed_by(a, y->calls.at[j]))
             j++;
+        p.to = i;
+        q.to = j;
+        pair_numbers(a, &p, &q);
         if (i == x->calls.n || j == y->calls.n)
             break;
         Call       *c = x->calls.at[i];

@@ -105,9 +105,14 @@ def T_assign_index(x, v, k):
     return y, z, w, x.index_put((rows, k), v[:, 0]), x.index_put((rows, k), v[:, 0], accumulate=True)
 
 
-@case(lambda n: (f(n, 12, 6), i(0, 12, 4), f(n, 4, 6)))
-def T_index_methods(x, k, s):
-    k = torch.tensor([0, 3, 5, 7]) + k * 0
+@case(lambda n: (f(n, 6),))
+def T_data(x):
+    return x.data * 2
+
+
+@case(lambda n: (f(n, 12, 6), f(n, 4, 6)))
+def T_index_methods(x, s):
+    k = torch.tensor([0, 3, 5, 7])
     return (x.index_select(1, k), x.index_add(1, k, s), x.index_add(1, k, s, alpha=2), x.index_copy(1, k, s), x.index_fill(1, k, -1.0), x.index_reduce(1, k, s, "amax"))
 
 
@@ -160,7 +165,7 @@ def T_in_place(x, y):
 
 @case(lambda n: (f(n, 6),))
 def T_types(x):
-    return (x.half(), x.double(), x.int(), x.long(), x.bool(), x.to(torch.int8), x.byte().mul(0), x.float(), x.short(), x.to(x.dtype), x.to("cpu"), x.bfloat16(), x.char())
+    return (x.half(), x.double(), x.int(), x.long(), x.bool(), x.to(torch.int8), x.byte().mul(0), x.float(), x.short(), x.to(x.dtype), x.to("cpu"), x.bfloat16().float(), x.char())
 
 
 @case(lambda n: (f(n, 6),))
@@ -243,7 +248,7 @@ def T_arithmetic(x, y):
 
 @case(lambda n: (f(n, 6),))
 def T_apply_nothing(x):
-    return x.detach(), x.clone(), x.contiguous(), x.cpu(), x.data, x.requires_grad_(False), x.real, x.conj(), x.resolve_conj(), x.clone(memory_format=torch.preserve_format), x.to(memory_format=torch.contiguous_format), x.alias() if hasattr(x, "alias") else x
+    return x.detach(), x.clone(), x.contiguous(), x.cpu(), x.real, x.conj(), x.resolve_conj(), x.clone(memory_format=torch.preserve_format), x.to(memory_format=torch.contiguous_format), x.alias() if hasattr(x, "alias") else x
 
 
 @case(lambda n: (f(n, 4, 6, 6),))

@@ -1,6 +1,6 @@
 """Modules of one operator each, with axis 0 of every input dynamic, against PyTorch at several batches.
 
-usage: single.py PT2ONNX [--only REGEX] [--slice K] [--jobs N] [--table FILE.md] [--ways python,pt2]
+usage: single.py PT2ONNX [--only REGEX] [--slice K] [--jobs N] [--ways python,pt2] [--chars N]
 
 Each module is converted by pt2onnx.export(verify=False) and, captured with Dim.AUTO on axis 0, from a
 .pt2 by the command.  What comes out is run in ONNX Runtime at BATCHES where PyTorch runs.  Outcomes:
@@ -10,10 +10,11 @@ Each module is converted by pt2onnx.export(verify=False) and, captured with Dim.
   beyond    right, but ONNX Runtime refuses to run it at a batch that the file does not claim
   uncaught  PyTorch does not capture the module
   wrong     anything else
---slice K: every K-th module of the list.
+--slice K: every K-th module of the list; --chars N: of what is said of each that is not right.
 """
 import argparse
 import collections
+import concurrent.futures
 import importlib
 import inspect
 import json
@@ -271,15 +272,15 @@ def main():
     p.add_argument("--slice", type=int, default=1)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--ways", default="python,pt2")
-    p.add_argument("--table")
     p.add_argument("--chars", type=int, default=300)
     o = p.parse_args()
     ways = o.ways.split(",")
     os.environ["PT2ONNX_LIBRARY"] = os.path.join(os.path.dirname(os.path.abspath(o.command)), "libpt2onnx.so")
     names = [n for k, n in enumerate(load()) if k % o.slice == 0 and re.search(o.only, n)]
     counts = {w: collections.Counter() for w in ways}
-    with multiprocessing.get_context("spawn").Pool(o.jobs, maxtasksperchild=40) as pool:
-        for name, found in pool.imap(judge, [(n, o.command, ways) for n in names]):
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(o.jobs, spawn, max_tasks_per_child=40) as pool:
+        for name, found in pool.map(judge, [(n, o.command, ways) for n in names]):
             for w, (outcome, detail) in found.items():
                 counts[w][outcome] += 1
                 if outcome != "right":

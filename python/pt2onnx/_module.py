@@ -127,6 +127,8 @@ class Module:
         pinned = refuse_fixed(self.plan, stuck)
         if pinned:
             self._pin(pinned)
+            if not self.subject.example.symbols:
+                return
             asked = self.plan.ask(self.request.dims)
         grows = self._growing(asked["captures"])
         self._grows = bool(grows)
@@ -165,11 +167,13 @@ class Module:
         """By tracing, then by strict export.  What strict export makes of Python and numpy is held
         against captures by tracing, which ran them, or against numbers."""
         self._compares = verify
-        if not self.subject.example.symbols:
+        if self.subject.example.symbols:
+            self.choose_sizes()
+        else:
             self.plan.check_example()       # as it runs, PyTorch learns what it returns
+        if not self.subject.example.symbols:        # or none that another size would do for
             yield self.one
             return
-        self.choose_sizes()
         tried = False                   # captures at fixed sizes
         for strict in (False,) if self.subject.unreal else (False, True):
             # At other sizes PyTorch may record other calls that compute the same: numbers tell.

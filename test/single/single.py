@@ -191,7 +191,7 @@ def by_python(case, wanted, folder):
         pt2onnx.export(module(case), args, path, dynamic_shapes=shapes, verify=False)
     except pt2onnx.CaptureError as e:
         return "uncaught", str(e)
-    except (pt2onnx.UnsupportedError, pt2onnx.DynamicError, pt2onnx.VerificationError) as e:
+    except (pt2onnx.UnsupportedError, pt2onnx.DynamicError, pt2onnx.InputError) as e:
         return "refused", type(e).__name__ + ": " + str(e)
     except Exception as e:
         return "wrong", "raised " + type(e).__name__ + ": " + str(e)[:500]

@@ -65,7 +65,7 @@ run onnx sh "$top/test/onnx/run.sh" "$build/pt2onnx" "$scratch/onnx"
 run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$build/pt2onnx"
 run python sh "$top/test/python/run.sh" "$scratch/python"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
-run single "$top/tools/with_torch" python "$top/test/single/single.py" "$build/pt2onnx" --slice 24
+run single "$top/tools/with_torch" python "$top/test/single/single.py" "$build/pt2onnx" --slice 16 --ways pt2
 run guard-live "$top/tools/with_torch" python "$top/test/guard/live.py" "$build/pt2onnx"
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -67,7 +67,7 @@ run onnx-checker "$top/tools/with_torch" python "$top/test/onnx/checker.py" "$bu
 run python sh "$top/test/python/run.sh" "$scratch/python"
 run zoo sh "$top/zoo/run_slice.sh" "$build/pt2onnx" "$scratch/python/site" "$scratch/zoo"
 run live "$top/tools/with_torch" python "$top/test/ops/suite.py" "$build/pt2onnx" --samples 1
-run single "$top/tools/with_torch" python "$top/test/single/single.py" "$build/pt2onnx" --slice 24
+run single "$top/tools/with_torch" python "$top/test/single/single.py" "$build/pt2onnx" --slice 16 --ways pt2
 run guard-live "$top/tools/with_torch" python "$top/test/guard/live.py" "$build/pt2onnx"
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

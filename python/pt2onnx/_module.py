@@ -171,8 +171,9 @@ class Module:
         self._compares = verify
         if self.subject.example.symbols:
             self.choose_sizes()
-        if not self.subject.example.symbols:        # or none that another size would do for
+        else:
             self.plan.check_example()       # as it runs, PyTorch learns what it returns
+        if not self.subject.example.symbols:        # or none that another size would do for
             yield self.one
             return
         tried = False                   # captures at fixed sizes

@@ -1,7 +1,8 @@
 """A process that has a kit's packages and tries models, each in a process forked from it.
 
 Reads lines of JSON, {"model", "way", "seconds", "bytes", "pt2onnx"}, and answers each with a line,
-{"kind", "why", "seconds"}.  A try that takes longer, or more memory, ends."""
+{"kind", "why", "seconds"}.  A try that computes longer, or takes more memory, ends; one that waits does
+after WAIT times that."""
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ import tempfile
 import time
 import traceback
 
+WAIT = 10           # a machine may have much else to do
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,6 +23,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 
 def child(job, pipe):
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 5))
     resource.setrlimit(resource.RLIMIT_AS, (job["bytes"], job["bytes"]))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -35,6 +38,13 @@ def child(job, pipe):
                   "trace": traceback.format_exc()}
     with os.fdopen(pipe, "w") as f:
         json.dump(answer, f)
+
+
+def end(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def attempt(job):
@@ -52,7 +62,7 @@ def attempt(job):
     text, late = b"", False
     with os.fdopen(ours, "rb", buffering=0) as f:
         while True:
-            left = began + job["seconds"] - time.time()
+            left = began + WAIT * job["seconds"] - time.time()
             if left <= 0 or not select.select([f], [], [], left)[0]:
                 late = True
                 break
@@ -60,19 +70,18 @@ def attempt(job):
             if not part:
                 break
             text += part
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    _, status = os.waitpid(pid, 0)
-    shutil.rmtree(job["folder"], ignore_errors=True)
     if late:
+        end(pid)
+    _, status, used = os.wait4(pid, 0)
+    end(pid)                                    # what it may have left behind
+    shutil.rmtree(job["folder"], ignore_errors=True)
+    if late or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         answer = {"kind": "late", "why": "no end within %d s" % job["seconds"]}
     elif text:
         answer = json.loads(text)
     else:
         answer = {"kind": "crash", "why": "the process ended with status %d" % status}
-    answer["seconds"] = round(time.time() - began, 1)
+    answer.update(seconds=round(time.time() - began, 1), cpu=round(used.ru_utime + used.ru_stime, 1))
     return answer
 
 

@@ -9,15 +9,14 @@
 
 Classes are those of test/sizes/judge.py, and
   nocapture PyTorch does not capture the model (with these axes free), or cannot save what it has
-  late      no end within the time
+  late      no end within the time that a try may compute
   memory    more memory than a try may have
   n/a       the model cannot be made or run by PyTorch itself
 """
 import json
+import math
 import os
-import re
 import subprocess
-import sys
 
 import torch
 
@@ -27,7 +26,7 @@ from judge import Verdict
 
 # Only files of the same model are judged: no other sizes are ever "outside" what was captured.
 ANYWHERE = [dict.fromkeys("bstphwnfve", 0), dict.fromkeys("bstphwnfve", 1 << 30)]
-STEP = {"b": 1, "s": 1, "t": 1, "p": 1, "v": 1, "e": 1}      # of sizes that plan may choose freely
+FREE = "bstpve"                 # sizes that need no step
 
 
 class Unexportable(Exception):
@@ -128,9 +127,9 @@ def one(specimen, example, pt2onnx, folder, out):
 def planned(specimen, example, pt2onnx, folder, out):
     options = declared(specimen)
     for s in specimen.entry.symbols():
-        least, most = limits(specimen, s)
-        if least > 1 or most:
-            options += ["--dim", "%s=%d..%s" % (s, least, most or "")]
+        least = min(specimen.entry.values[s])
+        if least > 1:
+            options += ["--dim", "%s=%d.." % (s, least)]
     p = subprocess.run([pt2onnx, "plan", "--json"] + options, capture_output=True, text=True)
     if p.returncode:
         return Verdict("refused", "plan: " + judge.first_error(p.stderr))
@@ -145,17 +144,11 @@ def planned(specimen, example, pt2onnx, folder, out):
     return command(specimen, pt2onnx, files["captures"], out, options)
 
 
-def limits(specimen, symbol):
-    """(least, most or None) that the model is meant for, by what it is verified at"""
-    values = specimen.entry.values[symbol]
-    return (1, None) if STEP.get(symbol) else (min(values), None)
-
-
 def legal(specimen, symbol, n):
     """The next size that the model bears: images and waveforms have steps."""
-    import math
-    step = 1 if STEP.get(symbol) else math.gcd(*specimen.entry.values[symbol])
-    return (n + step - 1) // step * step
+    values = specimen.entry.values[symbol]
+    step = 1 if symbol in FREE else math.gcd(*values)
+    return (max(n, min(values)) + step - 1) // step * step
 
 
 def python(specimen, example, pt2onnx_command, folder, out):

@@ -35,7 +35,7 @@ import table
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 WAYS = table.WAYS
-SECONDS, BYTES = 300, 10 << 30              # for one try
+SECONDS, BYTES = 200, 10 << 30              # of one try; seconds of computing
 CONVERTER = {"symbolic", "one", "planned", "python"}
 
 

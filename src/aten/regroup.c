@@ -237,18 +237,34 @@ static Dim quotient_of(Infer *in, Dim x, Dim by)
     return q || !p2o_dim_is_int(by, NULL) ? q : p2o_dim_floordiv(in->dims, x, by);
 }
 
+/* What a -1 among sizes stands for, rounded down.  PyTorch takes none beside a size of 0, so a size
+ * that divides the number of elements cancels: (x*b)//(8*b) is x//8. */
+static Dim size_of_hole(Infer *in, Dim total, Shape to, int hole)
+{
+    Dim others = int_dim(in, 1);
+    for (int i = 0; i < to.rank; i++) {
+        bool number = i == hole || p2o_dim_is_int(to.at[i], NULL);
+        Dim  q = number ? NULL : p2o_dim_exact_div(in->dims, total, to.at[i]);
+        total = q ? q : total;
+        others = q || i == hole ? others : p2o_dim_mul(in->dims, others, to.at[i]);
+    }
+    Dim exact = p2o_dim_exact_div(in->dims, total, others);
+    if (!exact)     /* n + -n % 8 over (n + 7)//8, what padding to whole chunks has, is 8 */
+        exact = p2o_dim_exact_div(in->dims, p2o_dim_without_mod(in->dims, total), others);
+    return exact ? exact : p2o_dim_floordiv(in->dims, total, others);
+}
+
 /* What a -1 stands for beside a size that divides by no rule of ours, min(b, 4): the quotient all
  * the same, which has to come out even.  Symbols may turn out to be equal yet. */
 static Dim rest_of(Infer *in, Shape known, Shape to, int hole)
 {
-    Dim total = shape_nelem(in->dims, known), others = int_dim(in, 1);
+    Dim total = shape_nelem(in->dims, known);
     for (int i = 0; i < to.rank; i++) {
         DimKind kind = i == hole ? DIM_INT : p2o_dim_kind(to.at[i]);
         if (kind == DIM_SUM || (kind == DIM_SYM && !p2o_dim_exact_div(in->dims, total, to.at[i])))
             return NULL;
-        others = i == hole ? others : p2o_dim_mul(in->dims, others, to.at[i]);
     }
-    return p2o_dim_floordiv(in->dims, total, others);
+    return size_of_hole(in, total, to, hole);
 }
 
 /* One side has no unknowns: the other's follow from it. */
@@ -588,9 +604,7 @@ bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)
         known = i == hole ? known : p2o_dim_mul(in->dims, known, at[i]);
     }
     if (hole >= 0) {
-        at[hole] = p2o_dim_exact_div(in->dims, total, known);
-        if (!at[hole])
-            at[hole] = p2o_dim_floordiv(in->dims, total, known);
+        at[hole] = size_of_hole(in, total, (Shape){ to.rank, at }, hole);
         if (!at[hole]) {
             rule_fail(in, "cannot find the size at %d: %s elements into [%s]", hole,
                       p2o_dim_text(in->dims, total), p2o_shape_text(in->dims, to));

@@ -82,6 +82,8 @@ const char *p2o_dim_fn_python(Str name);
 Dim p2o_dim_and(Dims *t, Dim a, int64_t mask);
 /* a / b where b divides a as a polynomial, so for every b but 0; NULL when that cannot be seen. */
 Dim p2o_dim_exact_div(Dims *t, Dim a, Dim b);
+/* The same with x % y written as x - y*(x//y), which shows what x and x//y have in common. */
+Dim p2o_dim_without_mod(Dims *t, Dim d);
 /* 4*x - 12 without its 4. */
 Dim p2o_dim_without_number(Dims *t, Dim d);
 

@@ -179,8 +179,12 @@ static Step divide_out(Dims *t, Pending *x)
         return KEPT;
     if (x->a->nterm == 0)
         return DONE;
-    if (!p2o_dim_divide(t, x->a, x->b, &q, &r) || r->nterm >= x->a->nterm)
-        return KEPT;
+    if (!p2o_dim_divide(t, x->a, x->b, &q, &r) || r->nterm >= x->a->nterm) {
+        q = p2o_dim_exact_div(t, p2o_dim_without_mod(t, x->a), x->b);
+        if (!q)                             /* n + -n % 8 is 8 times (n + 7)//8 */
+            return KEPT;
+        r = p2o_dim_int(t, 0);
+    }
     if (x->kind == DIM_FLOORDIV)
         add_to_whole(t, x, q);
     x->a = r;

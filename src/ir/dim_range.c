@@ -334,15 +334,16 @@ bool p2o_dim_never_zero(Dim d)
     return r.lo > 0 || r.hi < 0 || misses_zero(d->nterm, d->part);
 }
 
-/* Every x % y written as x - y*(x//y): relates quotients and remainders of the same x. */
-static bool vanishes_without_mod(Dims *t, const Poly *p)
+/* Every x % y written as x - y*(x//y), which relates quotients and remainders of the same x; NULL
+ * where there is none. */
+static Dim without_mod(Dims *t, int n, const Part *at)
 {
     Dim  sum = p2o_dim_int(t, 0);
     bool any = false;
-    for (int i = 0; i < p->n; i++) {
-        const Mono *m = p->at[i].mono;
+    for (int i = 0; i < n; i++) {
+        const Mono *m = at[i].mono;
         Dim         x = m->natom ? m->atom[m->natom - 1] : NULL;
-        Part        part = p->at[i];
+        Part        part = at[i];
         if (x && x->kind == DIM_MOD && m->power[m->natom - 1] == 1) {
             any = true;
             part.mono = p2o_mono_div(t, m, x->part[0].mono);
@@ -354,7 +355,19 @@ static bool vanishes_without_mod(Dims *t, const Poly *p)
         Poly one = { .n = 1, .at = { part } };
         sum = p2o_dim_add(t, sum, p2o_dim_mul(t, p2o_dim_intern(t, &one), x));
     }
-    return any && p2o_dim_is_int(sum, NULL) && sum->value == 0;
+    return any ? sum : NULL;
+}
+
+Dim p2o_dim_without_mod(Dims *t, Dim d)
+{
+    Dim other = d ? without_mod(t, d->nterm, d->part) : NULL;
+    return other ? other : d;
+}
+
+static bool vanishes_without_mod(Dims *t, const Poly *p)
+{
+    Dim sum = without_mod(t, p->n, p->at);
+    return sum && p2o_dim_is_int(sum, NULL) && sum->value == 0;
 }
 
 Answer p2o_dim_eq(Dims *t, Dim a, Dim b)

@@ -263,6 +263,10 @@ static void test_floordiv(void)
     CHECK(becomes("(s + (-s) % 8)//2", "4*((s + 7)//8)"));
     CHECK(becomes("(s + (-s) % 8)//8", "(s + 7)//8"));
     CHECK(becomes("(s + (-s) % 8 + 1)//2", "4*((s + 7)//8)"));
+    CHECK(becomes("(p + (-p) % 8)//((p + 7)//8)", "8"));
+    CHECK(becomes("(p + (-p) % 8) % ((p + 7)//8)", "0"));
+    CHECK(becomes("(p + (-p) % 8 + 1)//((p + 7)//8)", "(p + (-p) % 8 + 1)//((p + 7)//8)"));
+    CHECK(becomes("(s + (-s) % 8)//((s + 7)//8)", "(s + (-s) % 8)//((s + 7)//8)"));
 
     Dim s = p2o_dim_sym(t, "s");
     CHECK(!p2o_dim_floordiv(t, s, num(0)) && !p2o_dim_floordiv(t, NULL, s));

@@ -13,6 +13,7 @@
 #include "aten/lower.h"
 #include "aten/state.h"
 #include "base/num.h"
+#include "declared.h"
 #include "dyn/declare.h"
 #include "dyn/onnx_sizes.h"
 #include "dyn/lineup.h"
@@ -35,13 +36,6 @@
 
 enum { OPSET_DEFAULT = 20 };
 
-typedef VEC(const char *) Texts;
-
-typedef struct OutputAxis {             /* as the user names it */
-    const char *output, *name;
-    int64_t     axis;
-} OutputAxis;
-
 struct p2o_conversion {
     p2o_options options;
     Arena      *arena, *scratch;
@@ -58,10 +52,7 @@ struct p2o_conversion {
     Graph      *graph;
     Ort        *ort;
     Texts       kernels;                    /* the user's libraries for it */
-    Texts       inputs, axes, ranges;       /* what the user declared, applied by p2o_convert */
-    VEC(OutputAxis) output_axes;
-    const char **input_names, **output_names;
-    size_t      ninput_name, noutput_name;
+    Declared    declared;                   /* applied by p2o_convert */
     const char *dump_program, *dump_types, *dump_graph, *dump_opt;
     VEC(p2o_diagnostic) public_diags;
     bool        out_of_memory;
@@ -436,15 +427,15 @@ static p2o_status keep_text(p2o_conversion *c, Texts *list, const char *text)
 
 static p2o_status step_input(p2o_conversion *c, const void *arg)
 {
-    return keep_text(c, &c->inputs, arg);
+    return keep_text(c, &c->declared.inputs, arg);
 }
 static p2o_status step_axes(p2o_conversion *c, const void *arg)
 {
-    return keep_text(c, &c->axes, arg);
+    return keep_text(c, &c->declared.axes, arg);
 }
 static p2o_status step_dim(p2o_conversion *c, const void *arg)
 {
-    return keep_text(c, &c->ranges, arg);
+    return keep_text(c, &c->declared.ranges, arg);
 }
 
 p2o_status p2o_set_input(p2o_conversion *c, const char *spec)
@@ -499,10 +490,10 @@ static p2o_status step_plan(p2o_conversion *c, const void *arg)
     Buf      b = { .arena = c->arena };
     Program *none = p2o_program_new(c->diags, c->dims);
     Bindings *bind = p2o_bindings_new(c->dims, 1);
-    for (size_t i = 0; i < c->ranges.n; i++)
-        p2o_declare_range(none, bind, str_of(c->ranges.at[i]));
-    for (size_t i = 0; i < c->inputs.n && p2o_diags_errors(c->diags) == errors; i++)
-        collect_names(c, c->inputs.at[i], symbols, &n);
+    for (size_t i = 0; i < c->declared.ranges.n; i++)
+        p2o_declare_range(none, bind, str_of(c->declared.ranges.at[i]));
+    for (size_t i = 0; i < c->declared.inputs.n && p2o_diags_errors(c->diags) == errors; i++)
+        collect_names(c, c->declared.inputs.at[i], symbols, &n);
     if (p2o_diags_errors(c->diags) != errors)
         return result_of(c, errors);
     if (!n)
@@ -563,13 +554,13 @@ static const char **name_list(p2o_conversion *c, const char *text, size_t *n)
 
 static p2o_status step_input_names(p2o_conversion *c, const void *arg)
 {
-    c->input_names = name_list(c, arg, &c->ninput_name);
+    c->declared.input_names = name_list(c, arg, &c->declared.ninput_name);
     return P2O_OK;
 }
 
 static p2o_status step_output_names(p2o_conversion *c, const void *arg)
 {
-    c->output_names = name_list(c, arg, &c->noutput_name);
+    c->declared.output_names = name_list(c, arg, &c->declared.noutput_name);
     return P2O_OK;
 }
 
@@ -580,175 +571,6 @@ p2o_status p2o_set_input_names(p2o_conversion *c, const char *names)
 p2o_status p2o_set_output_names(p2o_conversion *c, const char *names)
 {
     return guarded(c, step_output_names, names);
-}
-
-/* New input names count from the first declaration on: both name the input. */
-static Str declared_input(p2o_conversion *c, Str name)
-{
-    for (size_t i = 0, k = 0; i < c->program->inputs.n; i++) {
-        if (!c->program->inputs.at[i].var)
-            continue;
-        if (k < c->ninput_name && c->input_names[k] && str_is(name, c->input_names[k]))
-            return str_of(c->program->inputs.at[i].name);
-        k++;
-    }
-    return name;
-}
-
-/* Of an input or output, as the user may call it: its own name, or the new one. */
-static bool is_called(Str pattern, const char *name, const char *renamed)
-{
-    return p2o_str_like(str_of(name), pattern) ||
-           (renamed && p2o_str_like(str_of(renamed), pattern));
-}
-
-static bool is_pattern(Str name) { return memchr(name.p, '*', name.n) != NULL; }
-
-/* The own names of the inputs, or else outputs, that a pattern means; none are refused. */
-static Texts matching_ports(p2o_conversion *c, Str pattern, bool outputs_too, bool *are_outputs)
-{
-    Texts          found = { 0 };
-    const Program *p = c->program;
-    for (size_t i = 0, k = 0; i < p->inputs.n; i++) {
-        const InputSpec *s = &p->inputs.at[i];
-        const char      *renamed = s->var && k < c->ninput_name ? c->input_names[k] : NULL;
-        if (s->var && is_called(pattern, s->name, renamed))
-            VEC_PUSH(c->arena, &found, s->name);
-        k += s->var != NULL;
-    }
-    *are_outputs = !found.n;
-    for (size_t i = 0, k = 0; outputs_too && *are_outputs && i < p->outputs.n; i++) {
-        const OutputSpec *s = &p->outputs.at[i];
-        const char       *renamed = k < c->noutput_name ? c->output_names[k] : NULL;
-        if (s->kind != OUT_USER || s->value.kind == ARG_NONE)
-            continue;
-        if (is_called(pattern, s->name, renamed))
-            VEC_PUSH(c->arena, &found, renamed ? renamed : s->name);
-        k++;
-    }
-    if (!found.n)
-        p2o_diag_advise(c->diags, DIAG_MISUSE, 0, p2o_input_list(p), "no %s matches '%.*s'",
-                        outputs_too ? "input or output" : "input", STR_ARG(pattern));
-    return found;
-}
-
-static bool is_output_name(p2o_conversion *c, Str name)
-{
-    for (size_t i = 0; i < c->noutput_name; i++)
-        if (c->output_names[i] && str_is(name, c->output_names[i]))
-            return true;
-    for (size_t i = 0; i < c->program->outputs.n; i++)
-        if (str_is(name, c->program->outputs.at[i].name))
-            return true;
-    return false;
-}
-
-/* {"0": "batch"}, or [0, 1] with names of our making.  An output's sizes follow from the inputs':
- * its names are kept for name_output_axes. */
-static void declare_axes_of(p2o_conversion *c, Str port, bool is_output, const Json *axes)
-{
-    for (uint32_t i = 0; i < axes->n; i++) {
-        int64_t axis;
-        Str     name = { "", 0 };
-        bool    ok;
-        if (axes->kind == JSON_OBJ) {
-            ok = p2o_parse_i64(axes->members[i].key, &axis) &&
-                 axes->members[i].value.kind == JSON_STR;
-            name = ok ? axes->members[i].value.s : name;
-        } else {
-            ok = axes->items[i].kind == JSON_INT;
-            axis = ok ? axes->items[i].i : 0;
-        }
-        if (!ok)
-            p2o_diag(c->diags, DIAG_MISUSE, 0,
-                     "dynamic axes of '%.*s': expected {\"0\": \"name\"} or [0]", STR_ARG(port));
-        else if (!is_output)
-            p2o_declare_axis(c->program, c->bindings, port, axis, name);
-        else if (name.n)
-            VEC_PUSH(
-                c->arena, &c->output_axes,
-                ((OutputAxis){ p2o_str_dup(c->arena, port), p2o_str_dup(c->arena, name), axis }));
-    }
-}
-
-/* Outputs may be named too, as torch.onnx.export's users do. */
-static void declare_json(p2o_conversion *c, const char *text)
-{
-    const Json *j = p2o_json_parse(c->diags, str_of(text), "dynamic axes");
-    if (j && j->kind != JSON_OBJ)
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "dynamic axes: expected {\"input\": {\"0\": \"name\"}}");
-    if (!j || j->kind != JSON_OBJ)
-        return;
-    for (uint32_t i = 0; i < j->n; i++) {
-        const JsonMember *m = &j->members[i];
-        Str               input = declared_input(c, m->key);
-        bool              known = false, outputs;
-        for (size_t k = 0; k < c->program->inputs.n; k++)
-            known |= str_is(input, c->program->inputs.at[k].name);
-        if (m->value.kind != JSON_OBJ && m->value.kind != JSON_LIST) {
-            p2o_diag(c->diags, DIAG_MISUSE, 0,
-                     "dynamic axes of '%.*s': expected an object or a list", STR_ARG(m->key));
-        } else if (known || !is_pattern(m->key)) {
-            declare_axes_of(c, input, !known && is_output_name(c, m->key), &m->value);
-        } else {
-            Texts ports = matching_ports(c, m->key, true, &outputs);
-            for (size_t k = 0; k < ports.n; k++)
-                declare_axes_of(c, str_of(ports.at[k]), outputs, &m->value);
-        }
-    }
-}
-
-/* "batch=4": of an ONNX model a number takes a size's place once all sizes are settled. */
-static bool is_pin(const char *spec) { return !strstr(spec, ".."); }
-
-/* "x:batch,seq", "past.*:batch,?".  False: an ONNX input without a shape, reported. */
-static bool declare_spec(p2o_conversion *c, Str spec)
-{
-    Str   dims, name = p2o_str_trim(p2o_str_cut(spec, ':', &dims));
-    bool  outputs;
-    Texts ports = { 0 };
-    if (is_pattern(name))
-        ports = matching_ports(c, name, false, &outputs);
-    else
-        VEC_PUSH(c->arena, &ports, p2o_str_dup(c->arena, declared_input(c, name)));
-    for (size_t i = 0; i < ports.n; i++) {
-        if (c->onnx && !p2o_onnx_has_shape(c->onnx, str_of(ports.at[i])))
-            return false;
-        p2o_declare_input(c->program, c->bindings,
-                          str_of(p2o_printf(c->arena, "%s:%.*s", ports.at[i], STR_ARG(dims))));
-    }
-    return true;
-}
-
-static void declare_all(p2o_conversion *c)
-{
-    Program *p = c->program;
-    for (size_t i = 0; i < c->ranges.n; i++)
-        if (!c->onnx || !is_pin(c->ranges.at[i]))
-            p2o_declare_range(p, c->bindings, str_of(c->ranges.at[i]));
-    for (size_t i = 0; i < c->inputs.n; i++)
-        if (!declare_spec(c, str_of(c->inputs.at[i])))
-            return;
-    for (size_t i = 0; i < c->axes.n; i++)
-        declare_json(c, c->axes.at[i]);
-    p2o_declare_expressions(p, c->bindings);
-    p2o_declare_ints(p, c->bindings);
-    p2o_declare_rest(p);
-}
-
-static void check_names(p2o_conversion *c)
-{
-    size_t ninput = 0, noutput = 0;
-    for (size_t i = 0; i < c->program->inputs.n; i++)
-        ninput += c->program->inputs.at[i].var != NULL;
-    for (size_t i = 0; i < c->program->outputs.n; i++)
-        noutput += c->program->outputs.at[i].kind == OUT_USER;
-    if (c->ninput_name > ninput)
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu input names for %zu inputs", c->ninput_name,
-                 ninput);
-    if (c->noutput_name > noutput)
-        p2o_diag(c->diags, DIAG_MISUSE, 0, "%zu output names for %zu outputs", c->noutput_name,
-                 noutput);
 }
 
 /* The capture with the most calls comes first: the others lack those that do nothing at their
@@ -775,80 +597,23 @@ static bool line_up(p2o_conversion *c, Lineup *l)
            p2o_line_up(l, c->bindings);
 }
 
-static bool is_dim_name(const Graph *g, const char *name)
-{
-    for (size_t i = 0; i < g->dim_names.n; i++)
-        if (same(g->dim_names.at[i].name, name))
-            return true;
-    return p2o_dim_has_sym(g->dims, str_of(name));
-}
-
-/* An output's size that is no symbol may bear the name that the user asks for: one name, one
- * size. */
-static void name_output_axis(Graph *g, const Value *v, const OutputAxis *x)
-{
-    int64_t axis = x->axis < 0 ? x->axis + v->shape.rank : x->axis;
-    if (axis < 0 || axis >= v->shape.rank) {
-        p2o_diag(g->diags, DIAG_WARN, 0, "output '%s' has no axis %lld", v->name,
-                 (long long)x->axis);
-        return;
-    }
-    Dim         d = v->shape.at[axis];
-    const char *now = p2o_graph_dim(g, d);
-    if (same(now, x->name))
-        return;
-    if (p2o_dim_is_int(d, NULL))
-        p2o_diag(g->diags, DIAG_WARN, 0,
-                 "axis %lld of output '%s' is asked to be '%s', but is %s at every size",
-                 (long long)axis, v->name, x->name, now);
-    else if (p2o_dim_is_sym(d) || !same(now, p2o_dim_text(g->dims, d)) || is_dim_name(g, x->name))
-        p2o_diag(g->diags, DIAG_WARN, 0,
-                 "axis %lld of output '%s' is called '%s', not '%s': one name, one size",
-                 (long long)axis, v->name, now, x->name);
-    else
-        VEC_PUSH(g->arena, &g->dim_names, ((DimName){ d, x->name }));
-}
-
-/* A declared size that turned out to be an expression of others keeps its name, wherever that size
- * appears. */
-static void keep_declared_names(p2o_conversion *c, Graph *g)
-{
-    for (size_t i = 0; i < p2o_bind_nevent(c->bindings); i++) {
-        Dim sym = p2o_bind_event(c->bindings, i)->sym;
-        if (p2o_role(c->bindings, sym) != ROLE_USER)
-            continue;
-        Dim now = p2o_resolve(c->bindings, sym);
-        if (!p2o_dim_is_sym(now) && !p2o_dim_is_int(now, NULL) &&
-            same(p2o_graph_dim(g, now), p2o_dim_text(g->dims, now)))
-            VEC_PUSH(g->arena, &g->dim_names, ((DimName){ now, p2o_dim_name(sym) }));
-    }
-}
-
-static void name_output_axes(p2o_conversion *c, Graph *g)
-{
-    for (size_t i = 0; i < c->output_axes.n; i++)
-        for (size_t k = 0; k < g->outputs.n; k++)
-            if (same(g->outputs.at[k]->name, c->output_axes.at[i].output))
-                name_output_axis(g, g->outputs.at[k], &c->output_axes.at[i]);
-}
-
 /* An ONNX model stays what it is, but for its sizes and the names of its ports. */
 static p2o_status change_onnx(p2o_conversion *c, size_t errors)
 {
-    Texts pins = { 0 };
+    Texts           pins = { 0 };
+    const Declared *d = &c->declared;
     if (c->options.opset != OPSET_DEFAULT && c->options.opset != c->onnx->graph->opset) {
         p2o_diag(c->diags, DIAG_MISUSE, 0, "an ONNX model keeps its opset, %d",
                  c->onnx->graph->opset);
         return P2O_ERR_MISUSE;
     }
-    for (size_t i = 0; i < c->ranges.n; i++)
-        if (is_pin(c->ranges.at[i]))
-            VEC_PUSH(c->arena, &pins, c->ranges.at[i]);
-    if (p2o_onnx_rename(c->onnx, c->input_names, c->ninput_name, c->output_names,
-                        c->noutput_name) &&
+    for (size_t i = 0; i < d->ranges.n; i++)
+        if (p2o_declared_is_pin(d->ranges.at[i]))
+            VEC_PUSH(c->arena, &pins, d->ranges.at[i]);
+    if (p2o_onnx_rename(c->onnx, d->input_names, d->ninput_name, d->output_names,
+                        d->noutput_name) &&
         p2o_onnx_settle(c->onnx, c->program, c->bindings, pins.at, pins.n)) {
-        keep_declared_names(c, c->onnx->graph);
-        name_output_axes(c, c->onnx->graph);
+        p2o_declared_name_axes(&c->declared, c->onnx->graph);
         c->onnx->dims_json = p2o_dims_json(c->program, c->bindings, c->onnx->graph);
         c->graph = c->onnx->graph;
     }
@@ -872,8 +637,7 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     c->bindings = p2o_bindings_new(c->dims, c->nprogram);
     p2o_set_nfit(c->bindings, c->nfit);
     c->dump_program = c->options.dump ? p2o_program_text(p, false) : NULL;
-    check_names(c);
-    declare_all(c);
+    p2o_declared_apply(&c->declared, p, c->bindings, c->onnx);
     if (p2o_diags_errors(c->diags) == errors && c->onnx)
         return change_onnx(c, errors);
     if (p2o_diags_errors(c->diags) != errors || !line_up(c, &lineup) ||
@@ -881,10 +645,10 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
         return result_of(c, errors);
     c->dump_types = c->options.dump ? p2o_program_text(p, true) : NULL;
     LowerOptions lo = { .opset = c->options.opset,
-                        .input_names = c->input_names,
-                        .ninput = c->ninput_name,
-                        .output_names = c->output_names,
-                        .noutput = c->noutput_name };
+                        .input_names = c->declared.input_names,
+                        .ninput = c->declared.ninput_name,
+                        .output_names = c->declared.output_names,
+                        .noutput = c->declared.noutput_name };
     Graph *g = p2o_lower(p, &lo);
     if (!g)
         return result_of(c, errors);
@@ -894,8 +658,7 @@ static p2o_status step_convert(p2o_conversion *c, const void *arg)
     const char *wrong = p2o_graph_check(g);
     if (wrong)
         p2o_diag(c->diags, DIAG_INTERNAL, 0, "the graph is ill-formed: %s", wrong);
-    keep_declared_names(c, g);
-    name_output_axes(c, g);
+    p2o_declared_name_axes(&c->declared, g);
     p2o_graph_meta(g, "pt2onnx.dims", p2o_dims_json(p, c->bindings, g));
     if (p2o_state_json(g))
         p2o_graph_meta(g, "pt2onnx.state", p2o_state_json(g));

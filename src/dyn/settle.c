@@ -297,6 +297,8 @@ static double bits_if_known(const Settling *s, const Evidence *e, double number)
     int64_t size = fabs(number) < 1e9 ? (int64_t)number : 0;
     if (p2o_spelled_times(e->line, number) > 0)
         return SPELLED;
+    if ((double)size != number)
+        return INFINITY;
     return p2o_map_get(&s->fixed, (Str){ (const char *)&size, sizeof size }) ? SIZE : INFINITY;
 }
 

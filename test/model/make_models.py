@@ -512,7 +512,7 @@ class VmapMask(nn.Module):
             return window.new_ones((), dtype=torch.bool) & window & torch.ops.aten.index(known, [i, k])
 
         mask = over_pairs(seen, 4)(torch.arange(b), torch.arange(1), torch.arange(s), torch.arange(s))
-        scores = torch.where(mask, x @ x.transpose(-1, -2), -1e4)
+        scores = torch.where(mask & known[:, None, None], x @ x.transpose(-1, -2), -1e4)
         return scores.softmax(-1) @ x, mask
 
 

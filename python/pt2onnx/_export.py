@@ -382,12 +382,13 @@ def _export_saved(model: Any, f: Any, input_names: Any, dynamic_axes: Any, dynam
 
 def _compare_programs(programs: Sequence[Any], conversion: Conversion, path: str,
                       tol: Tolerances, kernels: Sequence[str]) -> List[Check]:
-    from ._quanta import jumps, quantises
     try:
         runtime = Runtime(path, kernels)
     except Exception as e:
         return [not_loaded(e)]
     out = []
+    if programs:                                # else there may be no PyTorch here
+        from ._quanta import jumps, quantises
     for k, ep in enumerate(programs):
         feeds, run = _call_program(ep, conversion)
         want = as_arrays(run())

@@ -122,7 +122,7 @@ static int word_of(const char *list, const char *arg, const char *const *words, 
 
 NumberMade p2o_op_made(const AtenOp *op, const char *arg)
 {
-    static const char *const words[] = { "never", "always", "axis" };
+    static const char *const words[] = { "never", "always", "axis", "rest" };
     int                      i = word_of(op->made, arg, words, (int)COUNT_OF(words));
     return i < 0 ? MADE_NEVER : (NumberMade)i;
 }

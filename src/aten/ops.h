@@ -30,7 +30,9 @@ typedef enum NumberRole {
 typedef enum NumberMade {
     MADE_NEVER,
     MADE_ALWAYS,             /* output_size of MaxUnpool2d */
-    MADE_OF_AXIS             /* AdaptiveAvgPool2d((None, 1)): its own axis, or a number */
+    MADE_OF_AXIS,            /* AdaptiveAvgPool2d((None, 1)): its own axis, or a number */
+    MADE_OF_REST             /* ConvTranspose2d(..)(x, output_size=..): what its own axis lacks, or
+                              * a number */
 } NumberMade;
 
 /* The number that item i of argument `arg` has where the call does nothing, its first argument

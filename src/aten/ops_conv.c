@@ -470,7 +470,7 @@ static Value *lower_conv_tbc(Lower *lo, const Call *c)
         name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=1, "          \
              "SymInt[" #n "] padding=0, SymInt[" #n "] output_padding=0, SymInt groups=1, "        \
              "SymInt[" #n "] dilation=1) -> Tensor",                                               \
-            shape_conv, .lower = lower_conv, .roles = CONV_ROLES                                   \
+            shape_conv, .lower = lower_conv, .roles = CONV_ROLES, .made = "output_padding:rest"    \
     }
 
 #define CONV_SIZES "SymInt[] stride, SymInt[] padding, SymInt[] dilation"

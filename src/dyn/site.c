@@ -522,18 +522,31 @@ static bool stands_by_fixed(const Sites *s, const Site *x)
     return is_kept_size(s, x) || splits_fixed_size(s, x);
 }
 
-/* It was the size of its own axis: a module that leaves the axis as it is writes that, too. */
-static bool was_own_axis(const Site *x)
+/* What the capture says of the axis that an item of a list is for; NULL: nothing. */
+static Dim recorded_axis(const Site *x)
 {
     const Arg *list = &x->call->args[p2o_schema_find(x->call->schema, x->schema->name)];
     const Arg *self = &x->call->args[0];
-    int64_t    size;
     if (list->kind != ARG_LIST || self->kind != ARG_VAR)
-        return false;
+        return NULL;
     Shape s = self->var->recorded.shape;
     int   axis = s.rank - (int)list->n + (int)(x->arg - list->items);
-    return axis >= 0 && axis < s.rank && p2o_dim_is_int(s.at[axis], &size) &&
-           (double)size == x->at[0];
+    return axis >= 0 && axis < s.rank ? s.at[axis] : NULL;
+}
+
+/* It was the size of its own axis: a module that leaves the axis as it is writes that, too. */
+static bool was_own_axis(const Site *x)
+{
+    int64_t size;
+    Dim     axis = recorded_axis(x);
+    return axis && p2o_dim_is_int(axis, &size) && (double)size == x->at[0];
+}
+
+/* The capture has no symbol for the axis: what was computed of it is a number there. */
+static bool was_fixed_axis(const Site *x)
+{
+    Dim axis = recorded_axis(x);
+    return !axis || p2o_dim_is_int(axis, NULL);
 }
 
 /* A step that the user's own line does not have came from somewhere: it is weighed as any size. */
@@ -544,11 +557,14 @@ static NumberRole role_here(const Site *x, const Place *at)
     return computed ? NUMBER_EXTENT : x->role;
 }
 
-/* Modules of torch.nn take numbers from their constructors, but make some of sizes. */
-static bool is_module_option(const Site *x, const Place *at)
+/* Modules of torch.nn take numbers from their constructors, but make some of sizes.  What is left
+ * over is rarely among those: one capture tells nothing of it, two that it stays. */
+static bool is_module_option(const Sites *s, const Site *x, const Place *at)
 {
     NumberMade made = x->call->op ? p2o_op_made(x->call->op, x->schema->name) : MADE_NEVER;
-    return at && at->library && made != MADE_ALWAYS && !(made == MADE_OF_AXIS && was_own_axis(x));
+    return at && at->library && made != MADE_ALWAYS &&
+           !(made == MADE_OF_AXIS && was_own_axis(x)) &&
+           !(made == MADE_OF_REST && p2o_ncapture(s->bind) == 1 && was_fixed_axis(x));
 }
 
 /* x * 1: it does nothing. */
@@ -584,7 +600,7 @@ Evidence p2o_site_evidence(const Sites *s, const Site *x)
     const Place *at = p2o_place_at(s->prog->diags, x->call->loc);
     return (Evidence){ .at = x->at, .nfit = p2o_nfit(s->bind), .ncapture = p2o_ncapture(s->bind),
                        .role = role_here(x, at), .spelled = x->spelled, .usual = is_usual(x),
-                       .fixed = stands_by_fixed(s, x), .setting = is_module_option(x, at),
+                       .fixed = stands_by_fixed(s, x), .setting = is_module_option(s, x, at),
                        .idle = is_neutral(x), .given = is_given_size(s, x),
                        .own = p2o_site_axis(s, x),
                        .line = at && at->text && !at->library ? at : NULL };

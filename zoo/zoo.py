@@ -56,7 +56,7 @@ class Nursery:
     def __init__(self, kit, environment):
         path = [kits.folder_of(kit)] if kits.KITS[kit] else []
         e = dict(os.environ, **environment)
-        e["PYTHONPATH"] = os.pathsep.join(path + [p for p in [e.get("PYTHONPATH")] if p])
+        e["PYTHONPATH"] = os.pathsep.join([e["PYTHONPATH"]] + path)
         self.kit, self.said = kit, tempfile.TemporaryFile()
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "nursery.py"), kit],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=e,
@@ -102,7 +102,8 @@ def label_of(a, way):
 def known(job, a, labels):
     """The result on disk that makes a try needless."""
     result = table.read(job.path(a.results))
-    if not result or result["digest"] != job.entry.digest() or result["kind"] in a.redo.split(","):
+    if not result or result["digest"] != job.entry.digest() or \
+            result["kind"] in a.redo.split(",") + ["harness"]:
         return None
     return result if a.keep or result["label"] == labels[job.way] else None
 
@@ -116,7 +117,8 @@ def run(jobs, a, labels, note):
     lock, missing = threading.Lock(), {}
     with tempfile.TemporaryDirectory(prefix="zoo") as scratch:
         copy = shutil.copy(a.pt2onnx, scratch)          # a build may go on meanwhile
-        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch)}
+        shutil.copytree(os.path.join(ROOT, "python", "pt2onnx"), os.path.join(scratch, "pt2onnx"))
+        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch), "PYTHONPATH": scratch}
 
         def work():
             nursery = None

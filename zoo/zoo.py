@@ -117,8 +117,8 @@ def run(jobs, a, labels, note):
     lock, missing = threading.Lock(), {}
     with tempfile.TemporaryDirectory(prefix="zoo") as scratch:
         copy = shutil.copy(a.pt2onnx, scratch)          # a build may go on meanwhile
-        shutil.copytree(os.path.join(ROOT, "python", "pt2onnx"), os.path.join(scratch, "pt2onnx"))
-        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch), "PYTHONPATH": scratch}
+        package = shutil.copytree(os.path.join(ROOT, "python"), os.path.join(scratch, "python"))
+        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch), "PYTHONPATH": package}
 
         def work():
             nursery = None

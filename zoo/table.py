@@ -75,7 +75,7 @@ def grid(title, rows, results, key):
     return lines
 
 
-def make(path, results, missing):
+def make(path, results, missing, total):
     """What is before the line <!-- made by --table --> is written by hand."""
     mark = "<!-- made by --table -->"
     head = ""
@@ -88,8 +88,8 @@ def make(path, results, missing):
     for r in tried:
         by_model[r["kit"], r["model"]][r["way"]] = r
     names = {m for _, m in by_model}
-    lines += ["%d architectures, %d with each version of transformers counted." % (
-        len(names), len(by_model)), ""]
+    lines += ["%d architectures, %d with each version of transformers counted; %d of %d tries were made." % (
+        len(names), len(by_model), len(results), total), ""]
     lines += summary(by_model) + [""]
     families = sorted({r["family"] for r in tried})
     lines += grid("family", families, tried, lambda r: r["family"]) + [""]

@@ -244,7 +244,7 @@ def main():
         print(table.causes(results))
     if a.table:
         everything = [table.read(job.path(a.results)) for job in chosen(arguments_of_all())]
-        table.make(a.table, [r for r in everything if r], missing)
+        table.make(a.table, [r for r in everything if r], missing, len(everything))
     right = sum(r["kind"] == "right" for r in results)
     print("%d passed, %d failed" % (right, len(results) - right) if a.slice
           else "%d right of %d" % (right, len(results)))

@@ -109,8 +109,8 @@ def known(job, a, labels):
 
 
 def run(jobs, a, labels, note):
-    """Tries all, in order of ways; one thread for each of --jobs, which changes its nursery when the
-    kit does."""
+    """Tries all, in order of ways; one thread for each of --jobs, which changes its nursery
+    when the kit does."""
     todo = queue.Queue()
     for job in jobs:
         todo.put(job)
@@ -146,7 +146,7 @@ def run(jobs, a, labels, note):
                     nursery.process.kill()
                     nursery.process.wait()
                     nursery = None
-                    answer = {"kind": "harness", "why": "the process of the kit ended", "seconds": 0}
+                    answer = {"kind": "harness", "why": "the kit's process ended", "seconds": 0}
                 answer.update(model=job.entry.name, family=job.entry.family, kit=job.kit,
                               way=job.way, label=labels[job.way], digest=job.entry.digest())
                 table.write(job.path(a.results), answer)
@@ -244,7 +244,8 @@ def main():
         print(table.causes(results))
     if a.table:
         everything = [table.read(job.path(a.results)) for job in chosen(arguments_of_all())]
-        table.make(a.table, [r for r in everything if r], missing, len(everything))
+        known_ones = [r for r in everything if r]
+        table.make(a.table, known_ones, missing, len(everything))
     right = sum(r["kind"] == "right" for r in results)
     print("%d passed, %d failed" % (right, len(results) - right) if a.slice
           else "%d right of %d" % (right, len(results)))

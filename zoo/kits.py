@@ -14,8 +14,8 @@ KITS = {
     "tf4": "transformers==4.57.1 tokenizers==0.22.1 huggingface_hub==0.36.0 " + HUB,
     "tf5": "transformers==5.23.0 tokenizers typer shellingham rich " + HUB5,
     "more": "timm==1.0.31 torchvision==0.29.2 pillow diffusers==0.42.1 vit-pytorch==1.26.11 einops "
-            "importlib_metadata zipp x-transformers==2.31.10 torch-einops-utils einx loguru frozendict "
-            "torch_geometric==2.8.1 xxhash psutil pyparsing segmentation-models-pytorch==0.6.0 "
+            "importlib_metadata zipp x-transformers==2.31.10 torch-einops-utils einx loguru "
+            "frozendict torch_geometric==2.8.1 xxhash psutil pyparsing segmentation-models-pytorch==0.6.0 "
             "deepctr-torch==0.3.0 " + HUB5,
     "torch": "",
 }

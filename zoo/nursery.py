@@ -1,8 +1,8 @@
 """A process that has a kit's packages and tries models, each in a process forked from it.
 
 Reads lines of JSON, {"model", "way", "seconds", "bytes", "pt2onnx"}, and answers each with a line,
-{"kind", "why", "seconds"}.  A try that computes longer, or takes more memory, ends; one that waits does
-after WAIT times that."""
+{"kind", "why", "seconds"}.  A try that computes longer, or takes more memory, ends; one that waits
+does after WAIT times that."""
 import json
 import os
 import resource
@@ -18,7 +18,8 @@ WAIT = 10           # a machine may have much else to do
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
+                  TRANSFORMERS_VERBOSITY="error")
 
 
 def child(job, pipe):
@@ -81,19 +82,21 @@ def attempt(job):
         answer = json.loads(text)
     else:
         answer = {"kind": "crash", "why": "the process ended with status %d" % status}
-    answer.update(seconds=round(time.time() - began, 1), cpu=round(used.ru_utime + used.ru_stime, 1))
+    answer.update(seconds=round(time.time() - began, 1),
+                  cpu=round(used.ru_utime + used.ru_stime, 1))
     return answer
 
 
 def main():
-    sys.path[:0] = [HERE, os.path.join(ROOT, "test", "sizes"), os.path.join(ROOT, "python")]
+    sys.path[:0] = [HERE, os.path.join(ROOT, "test", "sizes")]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)                               # what packages print is no answer
     import torch
     import torch.onnx, onnxscript                       # here once, and not in every try
     torch.set_num_threads(1)
     import onnxruntime
-    os.environ.setdefault("PT2ONNX_ORT", os.path.join(os.path.dirname(onnxruntime.__file__), "capi"))
+    capi = os.path.join(os.path.dirname(onnxruntime.__file__), "capi")
+    os.environ.setdefault("PT2ONNX_ORT", capi)
     import entry, specimen, ways, pt2onnx
     kit = sys.argv[1]
     if kit == "more":

@@ -75,7 +75,7 @@ def grid(title, rows, results, key):
     return lines
 
 
-def make(path, results, missing):
+def make(path, results, missing, total):
     """What is before the line <!-- made by --table --> is written by hand."""
     mark = "<!-- made by --table -->"
     head = ""
@@ -88,8 +88,8 @@ def make(path, results, missing):
     for r in tried:
         by_model[r["kit"], r["model"]][r["way"]] = r
     names = {m for _, m in by_model}
-    lines += ["%d architectures, %d with each version of transformers counted." % (
-        len(names), len(by_model)), ""]
+    lines += ["%d architectures, %d with each version of transformers counted; %d of %d tries were "
+              "made." % (len(names), len(by_model), len(results), total), ""]
     lines += summary(by_model) + [""]
     families = sorted({r["family"] for r in tried})
     lines += grid("family", families, tried, lambda r: r["family"]) + [""]
@@ -113,7 +113,8 @@ def summary(by_model):
     theirs = sum(any(w.get(x, {}).get("kind") == "right" for x in THEIRS) for w in can.values())
     wrong = sum(r["kind"] in ("wrong", "fails") for w in can.values() for x, r in w.items()
                 if x in OURS)
-    return ["Of the %d that PyTorch captures by any way, %d (%.1f %%) come out right by one of ours, "
+    return ["Of the %d that PyTorch captures by any way, %d (%.1f %%) come out right by one of "
+            "ours, "
             "%d by one of torch.onnx's; files of ours that are wrong or fail: %d." % (
                 len(can), some, 100.0 * some / max(1, len(can)), theirs, wrong)]
 
@@ -139,7 +140,7 @@ def exceptions(by_model):
 
 
 def not_right(by_model):
-    lines = ["## What is not right", "", "| model | kit | way | | reason |", "|---|---|---|---|---|"]
+    lines = ["## What is not right", "", "| model | kit | way | | reason |", "|---" * 5 + "|"]
     for (kit, model), ways in sorted(by_model.items(), key=lambda x: (x[0][1], x[0][0])):
         groups = collections.OrderedDict()
         for w in OURS:

@@ -56,7 +56,7 @@ class Nursery:
     def __init__(self, kit, environment):
         path = [kits.folder_of(kit)] if kits.KITS[kit] else []
         e = dict(os.environ, **environment)
-        e["PYTHONPATH"] = os.pathsep.join(path + [p for p in [e.get("PYTHONPATH")] if p])
+        e["PYTHONPATH"] = os.pathsep.join([e["PYTHONPATH"]] + path)
         self.kit, self.said = kit, tempfile.TemporaryFile()
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "nursery.py"), kit],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=e,
@@ -102,21 +102,23 @@ def label_of(a, way):
 def known(job, a, labels):
     """The result on disk that makes a try needless."""
     result = table.read(job.path(a.results))
-    if not result or result["digest"] != job.entry.digest() or result["kind"] in a.redo.split(","):
+    if not result or result["digest"] != job.entry.digest() or \
+            result["kind"] in a.redo.split(",") + ["harness"]:
         return None
     return result if a.keep or result["label"] == labels[job.way] else None
 
 
 def run(jobs, a, labels, note):
-    """Tries all, in order of ways; one thread for each of --jobs, which changes its nursery when the
-    kit does."""
+    """Tries all, in order of ways; one thread for each of --jobs, which changes its nursery
+    when the kit does."""
     todo = queue.Queue()
     for job in jobs:
         todo.put(job)
     lock, missing = threading.Lock(), {}
     with tempfile.TemporaryDirectory(prefix="zoo") as scratch:
         copy = shutil.copy(a.pt2onnx, scratch)          # a build may go on meanwhile
-        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch)}
+        package = shutil.copytree(os.path.join(ROOT, "python"), os.path.join(scratch, "python"))
+        environment = {"PT2ONNX_LIBRARY": shutil.copy(a.library, scratch), "PYTHONPATH": package}
 
         def work():
             nursery = None
@@ -144,7 +146,7 @@ def run(jobs, a, labels, note):
                     nursery.process.kill()
                     nursery.process.wait()
                     nursery = None
-                    answer = {"kind": "harness", "why": "the process of the kit ended", "seconds": 0}
+                    answer = {"kind": "harness", "why": "the kit's process ended", "seconds": 0}
                 answer.update(model=job.entry.name, family=job.entry.family, kit=job.kit,
                               way=job.way, label=labels[job.way], digest=job.entry.digest())
                 table.write(job.path(a.results), answer)
@@ -242,7 +244,8 @@ def main():
         print(table.causes(results))
     if a.table:
         everything = [table.read(job.path(a.results)) for job in chosen(arguments_of_all())]
-        table.make(a.table, [r for r in everything if r], missing)
+        known_ones = [r for r in everything if r]
+        table.make(a.table, known_ones, missing, len(everything))
     right = sum(r["kind"] == "right" for r in results)
     print("%d passed, %d failed" % (right, len(results) - right) if a.slice
           else "%d right of %d" % (right, len(results)))

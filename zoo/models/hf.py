@@ -14,7 +14,8 @@ def hf(name, family, inputs, kits="tf4 tf5", tag="", values=None, **config):
 
 
 def told(config):
-    return repr([(k, v.__code__.co_consts if callable(v) else v) for k, v in sorted(config.items())])
+    return repr([(k, v.__code__.co_consts if callable(v) else v)
+                 for k, v in sorted(config.items())])
 
 
 def many(names, family, inputs, kits="tf4 tf5", **config):

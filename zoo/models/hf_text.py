@@ -112,7 +112,8 @@ hf("xLSTMForCausalLM", "state space", IDS, "tf5", num_blocks=2, chunk_size=16, v
 hf("RecurrentGemmaForCausalLM", "state space", TEXT, lru_width=32, attention_window_size=16)
 hf("JambaForCausalLM", "state space", TEXT, mamba_dt_rank=4, attn_layer_period=2,
    attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1, use_mamba_kernels=False)
-hf("BambaForCausalLM", "state space", TEXT, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=8)
+hf("BambaForCausalLM", "state space", TEXT, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=8,
+   mamba_chunk_size=8)
 hf("ZambaForCausalLM", "state space", TEXT, use_mamba_kernels=False, mamba_dt_rank=4,
    num_hidden_layers=6, attn_layer_period=3, attn_layer_offset=2, attention_hidden_size=64,
    attention_head_dim=16)
@@ -120,7 +121,7 @@ hf("Lfm2ForCausalLM", "state space", TEXT, layer_types=["conv", "full_attention"
 hf("Qwen3NextForCausalLM", "state space", TEXT, layer_types=["linear_attention", "full_attention"],
    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8)
 hf("GraniteMoeHybridForCausalLM", "state space", TEXT, layer_types=["mamba", "attention"],
-   mamba_n_heads=8, mamba_d_head=8)
+   mamba_n_heads=8, mamba_d_head=8, mamba_chunk_size=8)
 hf("FalconH1ForCausalLM", "state space", TEXT, mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8,
    mamba_chunk_size=8)
 

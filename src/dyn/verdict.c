@@ -80,7 +80,7 @@ static double bits_as_number(const Evidence *e)
  * sum() begins with. */
 static bool is_computed(const Evidence *e, const Verdict *v, bool whole)
 {
-    bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || e->at[0] == 1);
+    bool small = e->role == NUMBER_FACTOR && (e->at[0] == 0 || fabs(e->at[0]) == 1);
     bool lacks = e->spelled == SPELLED_NO;
     if (e->given && e->ncapture == 1)
         return true;

@@ -344,9 +344,12 @@ class Computed(Exports):
                 y = y[:, : int(y.shape[1] ** 0.75)]
                 return x.sum(1), y.amax(1) if y.shape[1] > 3 else y.sum(1)
 
-        with self.assertRaises(pt2onnx.Pt2OnnxError):
-            self.export(Second(), (torch.randn(2, 5), torch.randn(2, 20)),
-                        dynamic_axes={"x": {0: "b", 1: "t"}, "y": {0: "b", 1: "n"}})
+        with self.assertWarnsRegex(UserWarning, "n is at least 7"):
+            r = self.export(Second(), (torch.randn(2, 5), torch.randn(2, 20)),
+                            dynamic_axes={"x": {0: "b", 1: "t"}, "y": {0: "b", 1: "n"}})
+        self.assertEqual(r.dims["n"]["min"], 7)         # int(6 ** 0.75) is 3
+        for n in (7, 8, 16, 97, 256):
+            self.same(r, Second(), (torch.randn(3, 4), torch.randn(3, n)))
 
 
 class Branches(Exports):

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
+from torch._C import _functorch as functorch
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental import _config as symbolic_config
 from torch.overrides import TorchFunctionMode
@@ -76,6 +77,17 @@ def quiet() -> Iterator[None]:
         finally:
             for logger, level in levels:
                 logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def vmaps_closed() -> Iterator[None]:
+    """What fails inside torch.vmap or a derivative may leave it open: the next capture, and the
+    user's own code, would run inside it."""
+    depth = functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
 
 
 class _Decided(TorchFunctionMode):
@@ -241,7 +253,8 @@ class Subject:
             raise CaptureError("strict export: Python loops are too long to be read step by step")
         args, kwargs = self.example.call_arguments(leaves)
         try:
-            with self._restored(), muted(), contextlib.nullcontext() if strict else _Decided():
+            with self._restored(), muted(), vmaps_closed(), \
+                    contextlib.nullcontext() if strict else _Decided():
                 return torch.export.export(self.model, args, kwargs or None,
                                            dynamic_shapes=shapes, strict=strict)
         except Exception as e:

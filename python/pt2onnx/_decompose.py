@@ -33,9 +33,9 @@ def _can_be_handed_over(ep: torch.export.ExportedProgram) -> bool:
 
 def _run(ep: torch.export.ExportedProgram,
          table: Dict[Any, Callable[..., Any]]) -> torch.export.ExportedProgram:
-    from ._capture import quiet
+    from ._capture import quiet, vmaps_closed
     try:
-        with quiet():
+        with quiet(), vmaps_closed():
             out = ep.run_decompositions(table)
     except Exception as e:
         raise UnsupportedError("PyTorch does not decompose the program: %s: %s" % (

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._verify import Jump, as_arrays, jump_between
 
-NOISE = {"float16": 1e-3, "bfloat16": 1e-2}     # of the largest that is rounded, by type
+NOISE = {"float16": 1e-3, "bfloat16": 1e-2}     # of the largest that counts, by type
 FLOAT_NOISE = 1e-5
 RUNS = 3
 
@@ -24,9 +24,24 @@ def _rounds(target: Any) -> bool:
 
 
 def quantises(programs: Iterable[Any]) -> bool:
-    """Whether any of the captured programs has integers stand for floats."""
-    return any("quantize" in str(node.target) for ep in programs
+    """Whether any of the captured programs has integers stand for floats.  An operator says so, not
+    the name of an input or of a parameter."""
+    return any(node.op == "call_function" and "quantize" in str(node.target) for ep in programs
                for node in getattr(getattr(ep, "graph", None), "nodes", ()))
+
+
+def _largest(x: torch.Tensor, rounded: Any) -> float:
+    """Of what is rounded: sums cancel, and their errors are of the size of their terms.  What ends
+    up at either end is cut there, and may be a mask's -1e9, which no other is a sum with."""
+    y = rounded[0] if isinstance(rounded, (tuple, list)) else rounded
+    size = x.abs()
+    if not x.numel() or y.shape != x.shape:
+        return 0.0
+    ends = y == y.min(), y == y.max()
+    inside = ~(ends[0] | ends[1])
+    if inside.any():
+        return float(size[inside].max())
+    return float(min(size[end].max() for end in ends))
 
 
 class _Noise(TorchDispatchMode):
@@ -39,9 +54,10 @@ class _Noise(TorchDispatchMode):
         if _rounds(func) and args and isinstance(args[0], torch.Tensor) and \
                 args[0].is_floating_point():
             x = args[0]
-            most = x.abs().max() if x.numel() else 0        # sums cancel: errors are theirs
+            most = _largest(x, func(x.clone(), *args[1:], **(kwargs or {})))
             noise = (torch.rand(x.shape, generator=self._random) * 2 - 1) * self._much * most
-            args = ((x + noise).to(x.dtype), *args[1:])
+            noisy = (x + noise).to(x.dtype)
+            args = (x.copy_(noisy) if func._schema.is_mutable else noisy, *args[1:])
         return func(*args, **(kwargs or {}))
 
 

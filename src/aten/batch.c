@@ -87,6 +87,19 @@ bool p2o_batch_into(Vmap *v, const Call *c)
     return call_batched(v, c, c->op, args, l);
 }
 
+/* The value is a number to the operator, but not with hidden axes: it is copied then. */
+bool p2o_batch_fill(Vmap *v, const Call *c)
+{
+    const Arg *value = p2o_call_arg(c, "value");
+    Levels     l = levels_of_call(v, c);
+    if (!levels_of(v, value))
+        return p2o_batch_into(v, c);
+    Arg y = add_batched(v, "aten::copy", 2,
+                        (Arg[]){ spread_arg(v, &c->args[0], l),
+                                 aligned_arg(v, value, l, first_rank(c), false) });
+    return set_batched(v, c, y, l);
+}
+
 bool p2o_batch_self(Vmap *v, const Call *c)
 {
     return call_batched(v, c, c->op, batched_args(v, c), levels_of(v, &c->args[0]));
@@ -222,18 +235,25 @@ bool p2o_batch_along(Vmap *v, const Call *c)
     return call_reshaped(v, c, op, args, l);
 }
 
+/* What gathers and scatters takes a number for a row of one. */
 bool p2o_batch_together(Vmap *v, const Call *c)
 {
     Levels l = levels_of_call(v, c);
     Arg   *args = batched_args(v, c);
-    if (first_rank(c) == 0)
+    int    index = p2o_schema_find(c->schema, "index");
+    bool   picks = index >= 0 && is_tensor(&c->args[index]), numbers = false;
+    for (int i = 0; i < c->nargs; i++)
+        numbers |= picks && is_tensor(&c->args[i]) && logical_shape(&c->args[i]).rank == 0;
+    if (first_rank(c) == 0 && !picks)
         return refuse_batched(v, c, "of a number");
     if (!shift_axes(v, c, args, nlevels(l)))
         return refuse_batched(v, c, "no axis is given");
     for (int i = 0; i < c->nargs; i++)
         if (is_tensor(&c->args[i]))
-            args[i] = spread_arg(v, &c->args[i], l);
-    return call_batched(v, c, c->op, args, l);
+            args[i] = numbers && logical_shape(&c->args[i]).rank == 0
+                          ? with_an_axis(v, &c->args[i], l)
+                          : spread_arg(v, &c->args[i], l);
+    return numbers ? call_reshaped(v, c, c->op, args, l) : call_batched(v, c, c->op, args, l);
 }
 
 bool p2o_batch_view(Vmap *v, const Call *c)

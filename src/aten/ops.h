@@ -84,6 +84,7 @@ typedef struct AtenOp {
 BatchFn p2o_batch_pointwise;    /* tensors broadcast, types are promoted */
 BatchFn p2o_batch_self;         /* the first tensor alone; others give their type */
 BatchFn p2o_batch_into;         /* the same, into the sizes of the first */
+BatchFn p2o_batch_fill;         /* by a number */
 BatchFn p2o_batch_type;         /* the first tensor gives its type only */
 BatchFn p2o_batch_axes;         /* along axes of the first tensor, or list of tensors */
 BatchFn p2o_batch_new_axis;     /* the same, counting an axis that is new */

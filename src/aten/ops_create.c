@@ -806,7 +806,7 @@ const AtenOp p2o_ops_create[] = {
     { "fill.Scalar(Tensor self, Scalar value) -> Tensor", shape_fill, .lower = lower_fill,
       .batch = p2o_batch_self },
     { "fill.Tensor(Tensor self, Tensor value) -> Tensor", shape_fill, .lower = lower_fill,
-      .batch = p2o_batch_into },
+      .batch = p2o_batch_fill },
     { "zero(Tensor self) -> Tensor", p2o_rule_same, .lower = lower_zeros,
       .batch = p2o_batch_self },
     { "_shape_as_tensor(Tensor self) -> Tensor", shape_shape_as_tensor,

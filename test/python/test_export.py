@@ -562,6 +562,16 @@ class Apart(Exports):
         r = self.export(Exponentials(), (torch.randn(2, 3, 3),), dynamic_axes={"x": {0: "batch"}})
         self.same(r, Exponentials(), (torch.randn(5, 3, 3),))
 
+    def test_a_capture_that_fails_leaves_no_vmap_open(self):
+        class Derivative(nn.Module):
+            def forward(self, x):
+                return torch.vmap(torch.func.jacfwd(lambda r: (r ** 2).sum(0)))(x)
+
+        with self.assertRaises(pt2onnx.Pt2OnnxError):
+            self.export(Derivative(), (torch.randn(2, 3, 4),), dynamic_axes={"x": {0: "batch"}})
+        self.assertEqual(torch._C._functorch.get_dynamic_layer_stack_depth(), 0)
+        torch.randn(2)
+
     def test_operator_without_equivalent(self):
         class Nuclear(nn.Module):
             def forward(self, x):
@@ -661,6 +671,47 @@ class Quantised(Exports):
         off[1001] += 0.02
         self.assertFalse(_jumps_only(off, want[0][0], allowed))
         self.assertFalse(_jumps_only(want[0][0] + 0.02, want[0][0], allowed))
+
+    def test_a_mask_is_no_reason_for_jumps(self):
+        from pt2onnx._quanta import jumps
+        from pt2onnx._verify import as_arrays
+        x = torch.linspace(-2, 2, 400).masked_fill(torch.arange(400) % 2 == 0, -1e9) + 0.001
+        run = lambda: torch.fake_quantize_per_tensor_affine(x, 0.02, 0, -128, 127)
+        allowed, = jumps(run, as_arrays(run()), "")
+        self.assertLess(allowed.far, 0.021)
+        self.assertLess(allowed.many, 20)
+
+    def test_rounding_in_place_takes_place(self):
+        from pt2onnx._quanta import jumps
+        from pt2onnx._verify import as_arrays
+
+        def run():
+            x = torch.linspace(-2, 2, 41) + 0.003
+            x.mul_(10).round_()
+            return x
+
+        allowed, = jumps(run, as_arrays(run()), "")
+        self.assertEqual((allowed.far, allowed.many), (0, 0))
+
+    def test_names_do_not_make_a_model_quantised(self):
+        from pt2onnx._quanta import quantises
+
+        class Named(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.quantizer = nn.Linear(4, 4)
+
+            def forward(self, quantize):
+                return torch.round(self.quantizer(quantize))
+
+        x = torch.randn(2, 4)
+        self.assertFalse(quantises([torch.export.export(Named(), (x,))]))
+
+        class Fake(nn.Module):
+            def forward(self, x):
+                return torch.fake_quantize_per_tensor_affine(x, 0.02, 0, -128, 127)
+
+        self.assertTrue(quantises([torch.export.export(Fake(), (x,))]))
 
 
 class Models(Exports):

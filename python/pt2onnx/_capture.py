@@ -154,6 +154,19 @@ class Subject:
             return feeds, pytree.tree_map(
                 lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, out)
 
+    def lost(self, returned: Sequence[str], sizes: Sizes) -> List[str]:
+        """Buffers that a run changes, beside those that are returned."""
+        if self.unreal:
+            return []
+        before = dict(self.model.named_buffers(remove_duplicate=False))
+        plain = [n if n in before else n.rpartition("_")[0] for n in returned]  # x_1: an input is x
+        kept = {id(before[n]) for n in plain if n in before}
+        args, kwargs = self.example.call_arguments(self.example.at(sizes))
+        with self._restored():
+            self.model(*args, **kwargs)
+            changed = self._state.changed(before)
+        return [n for n in changed if id(before[n]) not in kept]
+
     def has(self, name: str) -> bool:
         """Whether an input or a tensor of the model is called so."""
         given = {n: self.example.leaves[k] for k, n in self.example.names.items()}

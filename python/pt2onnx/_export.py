@@ -259,6 +259,7 @@ def _first_way(module: Any, f: Any, verify: bool, verbose: bool, report: Any) ->
     partly: List[Callable[[], Any]] = []
 
     def finish(attempt: Any) -> Result:
+        module.demand_state(attempt)
         check = (lambda path: module.compare(attempt, path)) if verify else None
         module.notes[:] = [d for d in module.notes if d.kind != "bounds"]
         module.notes += _notes_of_bounds(module, attempt)

@@ -444,6 +444,17 @@ class Module:
         return any(min(s.values(), default=0) > 1 and not attempt.claims.hold(s)
                    and self.plan.works(s) for s in around)
 
+    def demand_state(self, attempt: Attempt) -> None:
+        """That state which is asked for is all there: PyTorch may capture an assignment without."""
+        if self.request.state != "io":
+            return
+        lost = self.subject.lost(list(attempt.conversion.signature()["state"]), self.plan.start)
+        if lost:
+            attempt.conversion.close()
+            raise UnsupportedError(
+                "state='io': the model changes %s, and what was captured does not; write into it "
+                "(self.%s.copy_(...)), or give state='drop'" % (", ".join(lost), lost[0]))
+
     def compare(self, attempt: Attempt, path: str) -> List[Check]:
         """Runs the model and PyTorch at sizes chosen to find a difference."""
         try:
@@ -457,7 +468,7 @@ class Module:
             return [Check({}, False, math.inf, "%s: no input or attribute of the model, so it cannot "
                           "be compared; give state='drop' or verify=False" % ", ".join(lost))]
         self.subject.kept = [
-            name for name, out in said["state"].items() if out == name + ".next"]
+            name for name, out in said["state"].items() if out.startswith(name + ".next")]
         out: List[Check] = []
         began = time.thread_time()
         runs = lambda s: (not attempt.within or attempt.claims.hold(s)) and \

@@ -19,6 +19,9 @@ MOST = 10000                    # of what a container holds: vocabularies are no
 NOT_READ = getattr(sys, "stdlib_module_names", frozenset()) | {      # from Python 3.10 on
     "torch", "numpy", "sympy", "mpmath", "pt2onnx"}
 CONTAINERS = (list, dict, set, collections.OrderedDict, collections.defaultdict, collections.deque)
+COMPARED = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
+            torch.complex128, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+            torch.bool)
 _Cached = type(functools.lru_cache(lambda: None))
 LEFT = (str, bytes, int, float, type, types.ModuleType, types.FunctionType,
         types.BuiltinFunctionType)
@@ -38,6 +41,15 @@ def _same(x: Any, y: Any) -> bool:
     return x == y if isinstance(x, set) else all(a is b for a, b in zip(x, y))
 
 
+def _differs(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """NaN is what it was; False where elements cannot be asked."""
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return True
+    if x.layout is not torch.strided or x.is_quantized or x.dtype not in COMPARED:
+        return False
+    return bool(((x != y) & ~((x != x) & (y != y))).any())
+
+
 def _refill(live: Any, kept: Any) -> None:
     live.clear()
     live.update(kept) if isinstance(live, (dict, set)) else live.extend(kept)
@@ -54,6 +66,8 @@ class State:
             self._seen.add(id(t))
         for b in model.buffers():
             self._keep_tensor(b)
+        self._model = model
+        self._buffers = {id(t): value for t, value, _ in self._tensors}
         files = set()
         for m in model.modules():
             self._keep_object(m, 0)
@@ -104,6 +118,12 @@ class State:
                 and is_own(type(x).__module__):
             self._keep_object(x, depth)
 
+    def changed(self, before: Dict[str, torch.Tensor]) -> List[str]:
+        """Of what were the buffers: those that a run gave other values, or put others in place of."""
+        now = dict(self._model.named_buffers(remove_duplicate=False))
+        return [n for n, t in before.items() if id(t) in self._buffers and
+                (n not in now or _differs(now[n], self._buffers[id(t)]))]
+
     def restore(self) -> None:
         for owner, saved in self._spaces:
             space = vars(owner)
@@ -123,7 +143,7 @@ class State:
         with torch.no_grad():
             for kept in self._tensors:
                 t, value, version = kept
-                if t._version != version:
+                if t._version != version or _differs(t, value):     # kernels may write unseen
                     t.copy_(value)
                     kept[2] = t._version
 

@@ -664,9 +664,10 @@ bool p2o_custom_fits(Lower *lo, const Call *c, const OnnxFunction *f)
     const OnnxFunction *bad = p2o_function_misfit(lo->arena, f, lo->opset, &op);
     if (!bad)
         return true;
+    const char *first = bad->opset >= OPSET_MIN && bad->opset <= OPSET_MAX
+                            ? p2o_printf(lo->arena, "--opset %d, or ", bad->opset) : "";
     p2o_diag_advise(lo->diags, DIAG_UNSUPPORTED, c->loc,
-                    p2o_printf(lo->arena, "--opset %d, or write the function for opset %d",
-                               bad->opset, lo->opset),
+                    p2o_printf(lo->arena, "%swrite the function for opset %d", first, lo->opset),
                     "%s: function %s is of opset %d and the model of %d, where %s may be another",
                     c->target, bad->name, bad->opset, lo->opset, op);
     lo->failed = true;

@@ -841,6 +841,54 @@ static bool is_view_row(const Schema *s)
     return s->nargs && s->nrets == 1 && s->args[0].alias && s->rets[0].alias;
 }
 
+static const Arg *arg_called(const Call *c, const char *name)
+{
+    int i = p2o_schema_find(c->schema, name);
+    return i < 0 ? NULL : &c->args[i];
+}
+
+/* What a normalisation that is trained writes to its running statistics.  Those of an instance's
+ * are not computed: what reads them later is refused. */
+static void update_running(Functional *f, const Call *given, const Call *c)
+{
+    static const char functional[] = "aten::_native_batch_norm_legit_functional";
+    static const char *const names[] = { "input", "weight", "bias", "running_mean", "running_var" };
+    const Arg *training = arg_called(c, "training"), *stats = arg_called(c, "use_input_stats");
+    Arg        args[8];
+    int        from = p2o_schema_find(c->schema, "running_mean");
+    if ((training && !training->b) || (stats && !stats->b) || from < 0 ||
+        given->args[from].kind != ARG_VAR || given->args[from + 1].kind != ARG_VAR)
+        return;
+    if (stats) {
+        p2o_diag(f->prog->diags, DIAG_WARN, given->loc,
+                 "%s: it updates running statistics, which the model does not return",
+                 given->target);
+        for (int i = 0; i < 2; i++) {
+            Alias *a = alias_of(f, given->args[from + i].var);
+            if (a)
+                alias_of(f, a->base)->spoiled = "it updates running statistics";
+        }
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        args[i] = *arg_called(c, names[i]);
+    args[5] = (Arg){ .kind = ARG_BOOL, .b = true };
+    args[6] = *arg_called(c, "momentum");
+    args[7] = *arg_called(c, "eps");
+    Call *made = p2o_ops_call(f->ops, f->prog, f->body, functional, 8, args, given->loc);
+    if (!made)
+        return;
+    made->nouts = 5;
+    made->outs = NEW_N(f->arena, Var *, 5);
+    for (int i = 0; i < 5; i++) {
+        made->outs[i] = p2o_var_fresh(f->prog, f->body, i < 3 ? "unused" : names[i]);
+        made->outs[i]->def = made;
+    }
+    VEC_PUSH(f->arena, &f->calls, made);
+    for (int i = 0; i < 2; i++)
+        store(f, given->args[from + i].var, made->outs[3 + i], NULL, false, false);
+}
+
 static void rewrite_call(Functional *f, Call *given)
 {
     int           nwritten = 0;
@@ -898,6 +946,8 @@ static void rewrite_call(Functional *f, Call *given)
             c->outs[i]->def = c;
     VEC_PUSH(f->arena, &f->calls, c);
     note_views(f, given, c);
+    if (c->op->updates)
+        update_running(f, given, c);
 }
 
 static void rewrite_body(Functional *f, Body *b)

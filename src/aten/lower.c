@@ -874,7 +874,9 @@ static const char *next_name(Lower *lo, const OutputSpec *out, const char *const
         const InputSpec *s = &lo->prog->inputs.at[i];
         if (!s->var)
             continue;
-        if (!same(s->name, out->name) && !same(s->var->name, out->name)) {
+        bool is_buffer = s->initial != NULL;        /* it may be called as an input is */
+        if (is_buffer != (out->kind == OUT_BUFFER) ||
+            (!same(s->name, out->name) && !same(s->var->name, out->name))) {
             k++;
             continue;
         }

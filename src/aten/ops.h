@@ -68,6 +68,8 @@ typedef struct AtenOp {
     const char  *along;      /* the row that does over one axis what this one does over all */
     bool         indexing;   /* x[:, 1:] makes it: the axis is not written down */
     bool         same_start; /* its result begins in memory where its first argument does */
+    bool         updates;    /* where it trains it writes running_mean and running_var, which its
+                              * schema may not say */
     bool         lifts;      /* its argument is a constant that forward() made */
     bool         reshapes;   /* one of the names for: the same elements in this shape */
     bool         complex;    /* its functions know complex tensors; else see ComplexOp */

@@ -483,17 +483,19 @@ static void lower_weight_norm(Lower *lo, const Call *c, Value **out)
 
 #define BATCH_NORM_ARGS "(Tensor input, Tensor? weight, Tensor? bias, "
 #define BATCH_NORM_ROW(schema) { schema, shape_batch_norm, .lower_many = lower_batch_norm }
+#define UPDATING_NORM_ROW(schema) \
+    { schema, shape_batch_norm, .lower_many = lower_batch_norm, .updates = true }
 
 const AtenOp p2o_ops_norm[] = {
-    BATCH_NORM_ROW(
+    UPDATING_NORM_ROW(
         "batch_norm" BATCH_NORM_ARGS
         "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, "
         "bool cudnn_enabled) -> Tensor"),
-    BATCH_NORM_ROW(
+    UPDATING_NORM_ROW(
         "native_batch_norm" BATCH_NORM_ARGS
         "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> "
         "(Tensor, Tensor, Tensor)"),
-    BATCH_NORM_ROW(
+    UPDATING_NORM_ROW(
         "_native_batch_norm_legit" BATCH_NORM_ARGS
         "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, "
         "float eps) -> (Tensor, Tensor, Tensor)"),
@@ -507,7 +509,7 @@ const AtenOp p2o_ops_norm[] = {
         "_native_batch_norm_legit_functional" BATCH_NORM_ARGS
         "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> "
         "(Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"),
-    BATCH_NORM_ROW(
+    UPDATING_NORM_ROW(
         "_batch_norm_with_update" BATCH_NORM_ARGS
         "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
         "(Tensor, Tensor, Tensor, Tensor)"),
@@ -524,7 +526,7 @@ const AtenOp p2o_ops_norm[] = {
     BATCH_NORM_ROW(
         "miopen_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor)"),
     { "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-      shape_instance_norm, .lower = lower_instance_norm },
+      shape_instance_norm, .lower = lower_instance_norm, .updates = true },
     { "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
       shape_group_norm, .lower_many = lower_group_norm },
     { "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",

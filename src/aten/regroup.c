@@ -613,6 +613,10 @@ bool reshaped(Infer *in, const Call *c, Shape from, Shape to, Shape *out)
         known = p2o_dim_mul(in->dims, known, at[hole]);
     }
     *out = (Shape){ to.rank, at };
+    if (!total || !known) {
+        rule_fail(in, "the number of elements is none of 64 bits");
+        return false;
+    }
     cancel_sizes(in, *out, &total, &known);
     return must_equal(in, c, total, known, "number of elements");
 }

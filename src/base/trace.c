@@ -34,10 +34,13 @@ static bool parse_frame(Str s, PlaceInfo *f)
     return p2o_is_one_line(s);
 }
 
-/* PyTorch's own code, or code that it generated for a body. */
+/* Code that PyTorch generated for a body: its lines have the captured sizes as numbers. */
+static bool is_generated(Str file) { return p2o_str_starts(file, "<eval_with_key>"); }
+
+/* PyTorch's own code, or code that it generated. */
 static bool is_inside_torch(Str file)
 {
-    if (p2o_str_starts(file, "torch/") || p2o_str_starts(file, "<eval_with_key>"))
+    if (p2o_str_starts(file, "torch/") || is_generated(file))
         return true;
     for (size_t i = 0; i + 7 <= file.n; i++)
         if (!memcmp(file.p + i, "/torch/", 7))
@@ -63,7 +66,7 @@ PlaceInfo p2o_trace_place(Str trace)
         Str line = p2o_str_trim(p2o_str_cut(trace, '\n', &trace));
         if (!parse_frame(line, &f))
             continue;
-        f.text = source_line(trace);
+        f.text = is_generated(f.file) ? (Str){ "", 0 } : source_line(trace);
         bool own = !is_inside_torch(f.file);
         if (own || !found)
             best = f;

@@ -401,9 +401,81 @@ class State(Exports):
         with self.assertRaises(pt2onnx.Pt2OnnxError):
             self.export(Shared(), torch.randn(4), state="io", verify=False)
 
+    def test_statistics_that_are_trained(self):
+        class Trained(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(4))
+                self.register_buffer("spread", torch.ones(4))
+
+            def forward(self, x):
+                y = nn.functional.batch_norm(x, self.mean, self.spread, training=True)
+                return y + self.mean * self.spread
+
+        for verify in False, True:
+            r = self.export(Trained(), torch.randn(3, 4), self.path,
+                            dynamic_axes={"x": {0: "n"}}, state="io", verify=verify)
+            self.assertEqual(r.state, {"mean": "mean.next", "spread": "spread.next"})
+            self.steps(self.path, r.state, Trained(), (2, 3, 7))
+
+    def test_names_that_clash(self):
+        class Clash(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("x", torch.zeros(4))
+                self.register_buffer("y", torch.zeros(4))
+
+            def forward(self, x):
+                self.x += x.sum(0)
+                self.y += 1
+                return {"y.next": x + self.x * self.y}
+
+        r = self.export(Clash(), torch.randn(3, 4), self.path, dynamic_axes={"x": {0: "n"}},
+                        state="io", verify=False)
+        self.assertEqual(r.state, {"x_1": "x_1.next", "y": "y.next_1"})
+        runtime, feeds, model = Runtime(self.path), {}, Clash()
+        for n in 1, 3, 2:
+            x = torch.randn(n, 4)
+            out = dict(zip(runtime.outputs, runtime({"x": x, **feeds})))
+            np.testing.assert_allclose(out["y.next"], model(x)["y.next"].numpy(), atol=1e-5)
+            feeds = {name: out[later] for name, later in r.state.items()}
+
+    def test_state_that_is_not_captured(self):
+        class Swapped(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("a", torch.zeros(4))
+                self.register_buffer("b", torch.ones(4))
+
+            def forward(self, x):
+                self.a, self.b = self.b, self.a
+                return x + self.a
+
+        for verify in False, True:
+            with self.assertRaisesRegex(pt2onnx.UnsupportedError, "changes a, b, and"):
+                self.export(Swapped(), torch.randn(3, 4), self.path,
+                            dynamic_axes={"x": {0: "n"}}, state="io", verify=verify)
+            self.assertFalse(os.path.exists(self.path))
+
     def test_usage(self):
         with self.assertRaises(pt2onnx.UsageError):
             self.export(Ring(), torch.randn(3, 4), state="keep")
+
+
+class Bodies(Exports):
+    def test_numbers_in_generated_lines(self):
+        """The code that PyTorch generates for a body spells the captured size."""
+        class Sized(nn.Module):
+            def forward(self, x):
+                n = x.shape[0]
+                return torch.cond(x.sum() > 0, lambda x: x * n, lambda x: x + n, (x,))
+
+        program = os.path.join(self.folder.name, "sized.pt2")
+        torch.export.save(torch.export.export(Sized(), (torch.randn(9, 4),)), program)
+        done = subprocess.run([sys.executable, "-m", "pt2onnx", program, self.path, "--input",
+                               "x:b,4"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("b or the number 9", done.stderr)
 
 
 class Branch(nn.Module):

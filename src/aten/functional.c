@@ -611,7 +611,8 @@ static bool use_storage(Functional *f, Call *given, Call *c)
     while (alias_of(f, v)->parent && !alias_of(f, v)->view)
         v = alias_of(f, v)->parent;
     Var *base = alias_of(f, v)->base;
-    if ((!given_offset && !begins_with_base(f, v)) || (given_offset && base->tensor && base->tensor->offset)) {
+    if ((!given_offset && !begins_with_base(f, v)) ||
+        (given_offset && base->tensor && base->tensor->offset)) {
         refuse_at(f, "strides into a view");
         return false;
     }

@@ -321,20 +321,29 @@ static Value *lower_unsqueeze(Lower *lo, const Call *c)
     return unsqueeze(lo, x, dim);
 }
 
-/* Dims of 1 among those that are named, or among all.  false: one is out of range. */
-static bool squeezed_dims(const Call *c, Shape s, bool *goes)
+/* Those that are named, or all.  false: one is out of range. */
+static bool dims_to_squeeze(const Call *c, int rank, bool *asked)
 {
     int  arg = p2o_schema_find(c->schema, "dim");
     bool list = arg >= 0 && c->args[arg].kind == ARG_LIST;
-    for (int i = 0; i < s.rank; i++)
-        goes[i] = arg < 0 && dim_is(s.at[i], 1);
+    for (int i = 0; i < rank; i++)
+        asked[i] = arg < 0;
     for (int i = 0, dim; arg >= 0 && i < (list ? list_len(c, "dim") : 1); i++) {
-        if (!p2o_wrap_dim(list ? int_item(c, "dim", i) : int_arg(c, "dim"), s.rank, true, &dim))
+        if (!p2o_wrap_dim(list ? int_item(c, "dim", i) : int_arg(c, "dim"), rank, true, &dim))
             return false;
-        if (s.rank)
-            goes[dim] = dim_is(s.at[dim], 1);
+        if (rank)
+            asked[dim] = true;
     }
     return true;
+}
+
+/* Dims of 1 among them. */
+static bool squeezed_dims(const Call *c, Shape s, bool *goes)
+{
+    bool ok = dims_to_squeeze(c, s.rank, goes);
+    for (int i = 0; ok && i < s.rank; i++)
+        goes[i] = goes[i] && dim_is(s.at[i], 1);
+    return ok;
 }
 
 /* A size that may or may not be 1 would make the rank depend on the data: what was 1 at capture
@@ -361,16 +370,20 @@ static void shape_squeeze(Infer *in, const Call *c)
         return;
     Type x = type_arg(c, "self");
     x.shape = resolved_shape(in, x.shape);
-    bool goes[MAX_RANK];
+    bool asked[MAX_RANK];
     Dim *at = p2o_shape_copy(in->arena, x.shape, 0);
     int  n = 0;
-    if (!squeezed_dims(c, x.shape, goes)) {
+    if (!dims_to_squeeze(c, x.shape.rank, asked)) {
         rule_fail(in, "a dim is out of range for rank %d", x.shape.rank);
         return;
     }
-    for (int i = 0; i < x.shape.rank; i++)
-        if (!goes[i])
-            at[n++] = x.shape.at[i];
+    for (int i = 0; i < x.shape.rank; i++) {
+        if (asked[i] && dim_is(x.shape.at[i], 1))
+            continue;
+        if (asked[i] && !p2o_dim_is_int(x.shape.at[i], NULL))
+            needs_le(in, int_dim(in, 2), x.shape.at[i], "an axis that is squeezed where it is 1");
+        at[n++] = x.shape.at[i];
+    }
     set_out(in, c, 0, x.dtype, (Shape){ n, at });
 }
 

@@ -465,8 +465,9 @@ class Module:
         said = attempt.conversion.signature()
         lost = [n for n in said["state"] if not self.subject.has(n)]
         if lost:
-            return [Check({}, False, math.inf, "%s: no input or attribute of the model, so it cannot "
-                          "be compared; give state='drop' or verify=False" % ", ".join(lost))]
+            return [Check({}, False, math.inf, "%s: no input or attribute of the model, so it "
+                          "cannot be compared; give state='drop' or verify=False"
+                          % ", ".join(lost))]
         self.subject.kept = [
             name for name, out in said["state"].items() if out.startswith(name + ".next")]
         out: List[Check] = []

@@ -119,7 +119,7 @@ class State:
             self._keep_object(x, depth)
 
     def changed(self, before: Dict[str, torch.Tensor]) -> List[str]:
-        """Of what were the buffers: those that a run gave other values, or put others in place of."""
+        """Of what were the buffers: those that a run gave other values, or replaced."""
         now = dict(self._model.named_buffers(remove_duplicate=False))
         return [n for n, t in before.items() if id(t) in self._buffers and
                 (n not in now or _differs(now[n], self._buffers[id(t)]))]

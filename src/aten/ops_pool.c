@@ -8,7 +8,8 @@
 #include <math.h>
 
 typedef struct PoolSizes {
-    int64_t kernel[3], stride[3], padding[3], dilation[3];      /* 1, 1, 0 and 1 of axes that are reduced whole */
+    /* 1, 1, 0 and 1 of axes that are reduced whole */
+    int64_t kernel[3], stride[3], padding[3], dilation[3];
     Dim     reach[3], step[3];  /* kernel and stride as they are where `varies` */
     bool    whole[3];           /* the kernel is the axis, whose size is not known here */
     bool    varies;             /* a kernel or stride follows a size: by windows */

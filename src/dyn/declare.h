@@ -9,7 +9,8 @@
 #include "ir/program.h"
 
 /* "input:batch,seq,10": per axis a name, a number, an expression of names (past+seq), or ? to leave
- * it as captured.  Brackets and spaces are allowed.  Sets the type of that input.  false after a diagnostic. */
+ * it as captured.  Brackets and spaces are allowed.  Sets the type of that input.  false after a
+ * diagnostic. */
 bool p2o_declare_input(Program *p, Bindings *b, Str spec);
 
 /* One axis; negative counts from the end.  An empty name makes one: "input_0". */

@@ -406,7 +406,7 @@ static bool choose_binding(Bindings *b, Dim diff, Dim *sym, Dim *to, bool *forbi
             return false;
         }
         if ((role >= ROLE_FILE && p2o_has_soft(b, value)) || has_hole(b, value))
-            continue;                           /* what is known does not follow what is open, nor anything a -1 */
+            continue;       /* what is known follows neither what is open nor a -1 */
         if (found && (role > p2o_role(b, *sym) ||
                       (role == p2o_role(b, *sym) && plainness(*to) > plainness(value))))
             continue;

@@ -26,7 +26,7 @@ enum { MAX_CAPTURES = 24 };
 Bindings *p2o_bindings_new(Dims *t, int ncapture);
 Dims     *p2o_bindings_dims(const Bindings *b);
 int       p2o_ncapture(const Bindings *b);
-/* Captures from the n-th on are held out: expressions are not fitted to them, only held against them. */
+/* Captures from the n-th on are held out: expressions are only held against them. */
 void      p2o_set_nfit(Bindings *b, int n);
 int       p2o_nfit(const Bindings *b);                          /* all, unless said */
 void      p2o_set_role(Bindings *b, Dim sym, SymRole r);        /* ROLE_FILE unless said */
@@ -70,7 +70,8 @@ const BindEvent *p2o_bind_event(const Bindings *b, size_t i);
 /* Where a soft symbol stands: the call, and its place; NULL for other symbols. */
 const char      *p2o_soft_of(const Bindings *b, Dim sym, Loc *loc);
 
-/* A call that does not say which of its open sizes follows `what`; forgotten before each look at the program. */
+/* A call that does not say which of its open sizes follows `what`; forgotten before each look at
+ * the program. */
 typedef struct Unsettled {
     Dim         what;
     const char *target;
@@ -91,7 +92,8 @@ void          p2o_demand(Bindings *b, Demand d);
 size_t        p2o_ndemand(const Bindings *b);
 const Demand *p2o_demand_at(const Bindings *b, size_t i);
 
-/* What must hold for the model to work at given sizes: an operator's demand, the capture's range or guard. */
+/* What must hold for the model to work at given sizes: an operator's demand, the capture's range
+ * or guard. */
 typedef enum NeedKind { NEED_LE, NEED_EQ, NEED_GUARD } NeedKind;
 typedef enum NeedOrigin {
     NEED_OF_OPERATOR,

@@ -25,7 +25,8 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
 def child(job, pipe):
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (job["bytes"], job["bytes"]))
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (job["bytes"], most))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(nowhere, fd)

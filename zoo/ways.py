@@ -130,7 +130,8 @@ def planned(specimen, example, pt2onnx, folder, out):
         least = min(specimen.entry.values[s])
         if least > 1:
             options += ["--dim", "%s=%d.." % (s, least)]
-    p = subprocess.run([pt2onnx, "plan", "--json"] + options, capture_output=True, text=True)
+    p = subprocess.run([pt2onnx, "plan", "--json"] + options, capture_output=True, text=True,
+                       preexec_fn=judge.without_limit)
     if p.returncode:
         return Verdict("refused", "plan: " + judge.first_error(p.stderr))
     plan = json.loads(p.stdout)

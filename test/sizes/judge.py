@@ -15,6 +15,7 @@ import json
 import math
 import operator
 import re
+import resource
 import subprocess
 import sys
 
@@ -30,10 +31,17 @@ class Verdict:
         self.kind, self.why, self.more = kind, why, more
 
 
+def without_limit():
+    """A command with sanitizers reserves more addresses than a model's try may use."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
 def convert(command):
     """(Verdict or None, stderr)"""
     try:
         p = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS,
+                           preexec_fn=without_limit,
                            errors="replace")
     except subprocess.TimeoutExpired:
         return Verdict("crash", "no end within %d s" % SECONDS), ""
